@@ -7,14 +7,23 @@ have closed forms over groups; any other operation goes in rounds, the k-th lane
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.machine.per_lane import Array, PerLane
+from ptxvm.machine.events import Flags
+from ptxvm.machine.per_lane import Addresses, Array, PerLane
 
 Update = Callable[..., PerLane]
+
+
+class Exchange(Protocol):
+    """Compare and exchange."""
+
+    def __call__(self, addresses: Addresses, expected: Array, desired: Array) -> Flags:
+        """Give each word the desired value where it is what was expected, in one step; tells which were."""
+
 
 LONG = 24  # a group with more lanes than this is worth its own pass
 
@@ -49,6 +58,28 @@ def apply(
             ACCUMULATED[operation].at(view, index, full[0])
             return None
         return _ready_made(view, index, operation, full)
+
+
+def apply_beside(
+    exchange: Exchange, view: Array, index: PerLane, operation: str, operands: Sequence[PerLane], update: Update | None = None
+) -> PerLane:
+    """The same as `apply`, where compiled code of other devices may update the same words meanwhile.
+
+    Lanes of one address are updated together: those whose word has changed meanwhile are updated again.
+    """
+    lanes = np.atleast_1d(np.asarray(index))
+    count = max((len(lanes), *(len(each) for each in operands if np.ndim(each))))
+    lanes = np.broadcast_to(lanes, count)
+    full = [np.broadcast_to(np.asarray(each, view.dtype), count) for each in operands]
+    found, left = np.empty(count, view.dtype), np.arange(count)
+    while len(left):
+        words, own = np.unique(lanes[left], return_inverse=True)
+        before = view[words]
+        after = before.copy()
+        found[left] = apply(after, own, operation, [each[left] for each in full], update)
+        addresses = (view.ctypes.data + words * view.itemsize).astype(np.uint64)
+        left = left[~exchange(addresses, before, after)[own]]
+    return found if np.ndim(index) or count > 1 else found[0]
 
 
 def _ready_made(view: Array, index: Array, operation: str, operands: list[Array]) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from _thread import RLock  # the import of `threading` takes longer than the start of a cached kernel
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -50,7 +50,11 @@ class Memory:
     Addresses are `np.uint64` arrays, one for each lane that takes part, or one `np.uint64` for all of them; what is
     loaded has the same shape.  `lanes` are the numbers of those lanes in their cohort (None: all of them, in order);
     only memory that is cut in windows asks for it.
+
+    `exchange` is None before there is compiled code in this process, which may update words beside the interpreter.
     """
+
+    exchange: ClassVar[atomics.Exchange | None] = None
 
     def __init__(self, address_bits: int = 64, lock: RLock | None = None) -> None:
         self.address_bits = address_bits
@@ -251,6 +255,8 @@ class Memory:
 
         view, index = self.resolve(dtype, address, 1, space, lanes, writing=True)
         with self.lock:  # for launches on other devices this is one step (PTX 8.10.3)
+            if self.table.devices and self.exchange is not None:
+                return atomics.apply_beside(self.exchange, view, index, operation, operands, update)
             return atomics.apply(view, index, operation, operands, update, old=old)
 
     def read(self, address: int, size: int, lane: int | None = None) -> bytes:

@@ -152,3 +152,25 @@ def test_one_lane_gets_a_scalar():
 def test_one_address_for_many_operands():
     memory = np.array([4], np.uint32)
     assert atomics.apply(memory, 0, "add", [np.array([1, 2], np.uint32)]).tolist() == [4, 5]
+
+
+def test_words_that_change_meanwhile_are_updated_again() -> None:
+    """Before the first exchange another device adds 100 to words 1 and 2: what came of their old values is not stored."""
+    memory, asked = np.array([1, 2, 3, 4], np.uint32), list[list[int]]()
+
+    def exchange(addresses: np.ndarray, expected: np.ndarray, desired: np.ndarray) -> np.ndarray:
+        words = ((addresses - np.uint64(memory.ctypes.data)) // np.uint64(4)).astype(np.intp)
+        if not asked:
+            memory[1:3] += 100
+        asked.append(words.tolist())
+        same = memory[words] == expected
+        memory[words[same]] = desired[same]
+        return same
+
+    index, operands = np.array([0, 1, 1, 3, 0, 2]), [np.array([10, 20, 30, 40, 50, 60], np.uint32)]
+    old = atomics.apply_beside(exchange, memory, index, "add", operands)
+    assert old.tolist() == [1, 102, 122, 4, 11, 103]
+    assert memory.tolist() == [61, 152, 163, 44]
+    assert asked == [[0, 1, 2, 3], [1, 2]]
+    assert atomics.apply_beside(exchange, memory, 3, "exch", [np.uint32(7)]) == 44
+    assert memory[3] == 7

@@ -166,6 +166,44 @@ def test_copies_between_devices_need_no_access(pair, rng):
     assert (x.array == y.array).all()
 
 
+UPDATES = {
+    "atom.add.sys.global.u32 %old, [%a], 1;": (np.uint32, 1000, 400_000),
+    "red.add.sys.global.u64 [%a], 1;": (np.uint64, 1000, 400_000),
+    "red.add.sys.global.f32 [%a], 0f3F800000;": (np.float32, 1000, 400_000),
+    "again: ld.relaxed.sys.global.u32 %old, [%a]; add.u32 %new, %old, 1; atom.cas.sys.global.b32 %new, [%a], %old, %new;"
+    "setp.ne.u32 %p, %new, %old; @%p bra again;": (np.uint32, 20, 60_000),
+    "red.add.noftz.sys.global.f16x2 [%a], %ones;": (np.float16, 20, 30),  # they count to 2048
+}
+MANY_UPDATES = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry many(.param .u64 word, .param .u32 times)
+{
+    .reg .b64 %a; .reg .b32 %n, %old, %new, %ones; .reg .pred %p;
+    ld.param.u64 %a, [word]; ld.param.u32 %n, [times]; mov.b32 %ones, 0x3C003C00;
+loop:
+    UPDATE
+    sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0; @%p bra loop;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=lambda each: each[:30])
+def test_no_update_is_lost_where_devices_run_on_different_engines(pair, update):
+    """The interpreter runs on one device while compiled code on the other updates the same word (PTX 8.10.3)."""
+    first, second = pair
+    second.enable_peer_access(first)
+    dtype, few, many = UPDATES[update]
+    word, module = first.from_host(np.zeros(2, dtype)), ptxvm.load(MANY_UPDATES.replace("UPDATE", update))
+    one = second.start(module.on(second).kernel(), 1, 32, [word, many], engine="jit")
+    other = first.start(module.kernel(), 1, 32, [word, few], engine="interp")
+    for each in (one, other):
+        each.result(100)
+    assert word.array[0] == 32 * (few + many)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_launches_on_two_devices_run_at_once(pair, engine):
     """Each needs the other to go on, so they end only if both run."""

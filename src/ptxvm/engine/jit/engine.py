@@ -25,9 +25,12 @@ from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
+from ptxvm.machine.events import Flags
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.memory import Memory
+from ptxvm.machine.per_lane import Addresses, Array
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
@@ -66,6 +69,16 @@ class Observer(Protocol):
         """Read the launch record after the last CTA; raises if something was suspicious."""
 
 
+class CompareExchange:
+    """What the interpreter on one device needs beside compiled code on another."""
+
+    def __call__(self, addresses: Addresses, expected: Array, desired: Array) -> Flags:
+        """Compare and exchange words."""
+        from ptxvm.engine.jit.run.compare_exchange import compare_exchange  # noqa: PLC0415 - few processes have several devices
+
+        return compare_exchange(addresses, expected, desired)
+
+
 class Jit:
     """Runs the kernels of an image; a timeline records when it ran which CTAs."""
 
@@ -79,6 +92,7 @@ class Jit:
         self._uncounted: dict[Function, str] = {}
         self.meanings: dict[Function, tuple[Facts, Meaning]] = {}  # of what profiled code counts
         self.seconds = 0.0  # that launches have waited for compilation
+        Memory.exchange = CompareExchange()
 
     @property
     def library(self) -> Library:
