@@ -107,7 +107,7 @@ class Launches:
     def __init__(self, commands: Sequence[str], *, batch: bool, streams: OwnStreams | None = None) -> None:
         """`streams` are those of the user, where the program has others."""
         self.commands, self.batch, self.streams = commands, batch, streams
-        self.breakpoints = Breakpoints()
+        self.breakpoints = Breakpoints(more=True)
         self.breaks_on_launch = True
 
     def run(self, image: Image, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult:

@@ -12,7 +12,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.dataclass import dataclass
 from ptxvm.debug.expressions import Expression, parse
-from ptxvm.debug.focus import NotThere
+from ptxvm.debug.focus import NotInCode, NotThere
 from ptxvm.debug.log_messages import LogMessage, log_message
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp.executable import Executable
@@ -80,12 +80,14 @@ class Breakpoint:
 class CodeBreakpoint(Breakpoint):
     """Some instructions: before one of them is executed.  One with a message says that, and does not stop.
 
-    `location` names the instructions in the code of any image; there are no `sites` where that has none.
+    `location` names the instructions in the code of any image; there are no `sites` where that has none, and `missing` says
+    why the code had none when it was made.
     """
 
     sites: frozenset[Site] = frozenset()
     location: str = ""
     message: LogMessage | None = None
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,13 @@ class Catchpoint(Breakpoint):
 
 
 class Breakpoints:
-    """All breakpoints, by number: of the code of one image, or of one after the other."""
+    """All breakpoints, by number: of the code of one image, or of one after the other.
 
-    def __init__(self) -> None:
+    Where `more` launches may come, a breakpoint may name what no code has yet.
+    """
+
+    def __init__(self, *, more: bool = False) -> None:
+        self.more = more
         self._code: Executable | None = None
         self.all: dict[int, Breakpoint] = {}
         self._last = 0
@@ -153,12 +159,25 @@ class Breakpoints:
     ) -> CodeBreakpoint:  # fmt: skip
         """Stop before some instructions, or say a message there.
 
-        One that `waits` may name what no code has yet; any other is refused by NotThere.
+        One that `waits` may name anything; others are refused by NotThere, unless a launch to come may have what they name.
         """
-        sites = self.known_sites(text, here) if waits else self.sites(text, here)
+        sites, missing = frozenset[Site](), ""
+        try:
+            sites = self.known_sites(text, here) if waits else self.sites(text, here)
+        except NotInCode as reason:
+            if not self.more:
+                raise
+            missing = str(reason)
         expression, said = condition_of(condition), log_message(message) if message else None
         made = CodeBreakpoint(
-            self.next_number(), text, expression, temporary=temporary, sites=sites, location=absolute(text, here), message=said
+            self.next_number(),
+            text,
+            expression,
+            temporary=temporary,
+            sites=sites,
+            location=absolute(text, here),
+            message=said,
+            missing=missing,
         )
         self.add(made)
         return made
@@ -262,7 +281,7 @@ class Breakpoints:
         known = {routine.function.name: routine for routine in self.code.routines if routine.end}
         found = [known[name]] if name in known else [each for mangled, each in known.items() if is_called(mangled, name)]
         if not found:
-            raise NotThere(f"there is no function or label '{name}'; {did_you_mean(name, known) or 'see info functions'}")
+            raise NotInCode(f"there is no function or label '{name}'; {did_you_mean(name, known) or 'see info functions'}")
         return found
 
     def function(self, name: str) -> Routine:
@@ -276,7 +295,7 @@ class Breakpoints:
         instructions = ((routine.function.instructions[n], site) for routine, n, site in self._instructions())
         found = frozenset(site for bound, site in instructions if fnmatchcase(bound.node.head, pattern))
         if not found:
-            raise NotThere(f"no instruction is a '{pattern}'; a pattern such as ld.global* finds all that begin so")
+            raise NotInCode(f"no instruction is a '{pattern}'; a pattern such as ld.global* finds all that begin so")
         return found
 
     def _instructions(self) -> Iterator[tuple[Routine, int, Site]]:
@@ -293,7 +312,9 @@ class Breakpoints:
                 found.setdefault(at, set()).add(site)
         if not found:
             files = ", ".join(sorted(set(self.files())))
-            raise NotThere(f"there is no instruction at line {line} or below{f' of {file}; there are {files}' if file else ''}")
+            raise NotInCode(
+                f"there is no instruction at line {line} or below{f' of {file}; there are {files}' if file else ''}"
+            )
         return frozenset(found[min(found)])
 
     def files(self) -> Iterator[str]:

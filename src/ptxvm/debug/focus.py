@@ -14,6 +14,10 @@ class NotThere(ValueError):  # noqa: N818 - it says what happened
     """There is no such thing; the message says what there is."""
 
 
+class NotInCode(NotThere):
+    """No code has such a place; that of another launch may."""
+
+
 @dataclass(frozen=True, slots=True)
 class Focus:
     """A thread: its CTA by its number in the grid, its warp by its number in the CTA, and its lane."""
@@ -79,4 +83,4 @@ def dimensions(extent: Extent) -> int:
     return prod(extent)
 
 
-__all__ = ["Focus", "NotThere", "coordinates", "cta_number", "moved", "number_of", "shown"]
+__all__ = ["Focus", "NotInCode", "NotThere", "coordinates", "cta_number", "moved", "number_of", "shown"]

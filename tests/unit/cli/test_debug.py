@@ -241,6 +241,47 @@ def test_launches_run_to_breakpoints_that_last_where_they_are_no_reason_to_stop(
     assert done.out.count("%in = 2\n") == 1
 
 
+ONE_AFTER_ANOTHER = """
+import numpy as np
+import ptxvm
+
+for name in ("first", "second"):
+    head = ".version 8.0\\n.target sm_80\\n.address_size 64\\n"
+    ptxvm.load(f"{head}.visible .entry {name}() {{\\nret;\\n}}").kernel().launch(1, 1, [])
+"""
+
+
+def test_a_breakpoint_in_a_later_kernel_waits_for_its_launch(ptxvm, tmp_path, monkeypatch):
+    (tmp_path / "app.py").write_text(ONE_AFTER_ANOTHER)
+    commands = [
+        "set cuda break_on_launch none",
+        "break second",
+        "break *9",
+        "until second",
+        "continue",
+        "info breakpoints",
+        "continue",
+    ]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{each}\n" for each in commands)))
+    done = ptxvm("debug", str(tmp_path / "app.py"))
+    assert (done.code, done.err) == (0, "")
+    refused = "there is no function or label 'second'; see info functions"
+    assert (
+        f"{refused}; the breakpoint waits for a launch that has it\nBreakpoint 1 at second, which no launch has had yet\n"
+        in done.out
+    )
+    assert done.out.count(refused) == 2  # `until` is about this launch
+    assert "'first' has the instructions *0 to *0\n" in done.out
+    assert "Breakpoint 1, second<<<(1,1,1),(1,1,1)>>>\n" in done.out
+    assert "1    breakpoint  keep  y    second at <second>:5, hit 1 time\n" in done.out
+
+
+def test_a_kernel_alone_has_no_launch_to_wait_for(ptxvm, ring):
+    done = ptxvm("debug", ring, *LAUNCH, *carried_out("break nothing", "info breakpoints"))
+    assert "there is no function or label 'nothing'" in done.out + done.err
+    assert "waits for a launch" not in done.out
+
+
 def test_a_fault_goes_on_to_the_script(ptxvm, module, tmp_path):
     module(KERNEL.replace("[%rd3], %r6", "[%rd2], %r6"), "ring.ptx")
     (tmp_path / "app.py").write_text(SCRIPT.replace("    kernel.launch(1, 64, [out, 64])", """

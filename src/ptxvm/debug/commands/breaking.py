@@ -48,7 +48,14 @@ def breakpoint_at(debugger: Debugger, text: str, *, temporary: bool) -> Iterator
     """Set a breakpoint in the code."""
     location, condition = parted(text)
     made = debugger.session.break_at(location or f"*{debugger.session.view().index}", condition, temporary=temporary)
+    yield from pending(made)
     yield Line(f"{'Temporary breakpoint' if temporary else 'Breakpoint'} {made.number} at {places(debugger, made)}")
+
+
+def pending(made: CodeBreakpoint) -> Iterator[Line]:
+    """Why a breakpoint has no place yet."""
+    if made.missing:
+        yield Line(f"{made.missing}; the breakpoint waits for a launch that has it")
 
 
 def places(debugger: Debugger, made: CodeBreakpoint) -> str:
@@ -100,6 +107,7 @@ def logpoint(debugger: Debugger, text: str) -> Iterator[Line]:
     if found is None:
         raise BadCommand('a logpoint is LOCATION "TEXT", and a condition behind it')
     made = debugger.session.log_at(found["location"], found["text"], found["condition"] or "")
+    yield from pending(made)
     yield Line(f"Logpoint {made.number} at {places(debugger, made)}")
 
 

@@ -95,6 +95,7 @@ def until(debugger: Debugger, text: str) -> Iterator[Line]:
     if not text:
         raise BadCommand("the location is missing")
     session = debugger.session
+    session.breakpoints.sites(text, session.here)  # refuses what only a later launch may have
     aim = session.break_at(text, temporary=True)
     stop = session.resume()
     session.breakpoints.discard(aim.number)  # something else may have come first
