@@ -142,8 +142,9 @@ class Session:
         bank = lend_bank(memory, packed)
         self._close.append(lambda: memory.take_back(bank))
         library.output.clear()
-        sink, library.sink = library.sink, weakly(self._print)
-        self._close.append(lambda: setattr(library, "sink", sink))
+        sinks = library.sink, library.error_sink
+        library.send_to(weakly(self._print), weakly(self._print))
+        self._close.append(lambda: library.send_to(*sinks))
         accesses = WatchedAccesses(self.breakpoints)
         watcher = self._watcher()
         if watcher is not None:

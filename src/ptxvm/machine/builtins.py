@@ -52,11 +52,23 @@ def to_stdout(text: str) -> None:
     sys.stdout.write(text)
 
 
-class Library:
-    """The functions of a device, by name; `output` collects what they print, and `sink` receives it as well."""
+def to_stderr(text: str) -> None:
+    """The sink for assertions that failed, which CUDA prints there (CUDA C++ Programming Guide, Assertion)."""
+    sys.stderr.write(text)
 
-    def __init__(self, memory: Memory, heap: Heap | None = None, sink: Callable[[str], None] = to_stdout) -> None:
-        self.memory, self.sink = memory, sink
+
+def nowhere(text: str) -> None:
+    """The sink of a kernel whose output is not wanted, as when it runs again."""
+
+
+class Library:
+    """The functions of a device, by name; `output` collects what they print, and a sink receives it as well."""
+
+    def __init__(
+        self, memory: Memory, heap: Heap | None = None, sink: Callable[[str], None] = to_stdout,
+        error_sink: Callable[[str], None] = to_stderr,
+    ) -> None:  # fmt: skip
+        self.memory, self.sink, self.error_sink = memory, sink, error_sink
         self._heap = heap
         self.output: list[str] = []
         self.functions: dict[str, Function] = {
@@ -89,20 +101,24 @@ class Library:
         """The function of a name."""
         return self.functions.get(name)
 
-    def print(self, text: str) -> None:
-        """Record and forward text that a kernel prints."""
+    def print(self, text: str, *, error: bool = False) -> None:
+        """Record and forward text that a kernel prints, or an assertion that failed."""
         self.output.append(text)
-        self.sink(text)
+        (self.error_sink if error else self.sink)(text)
 
     @contextmanager
     def silent(self) -> Iterator[None]:
         """Send nothing to the sink meanwhile, for a kernel that runs again."""
-        sink = self.sink
-        self.sink = lambda text: None  # noqa: ARG005
+        sinks = self.sink, self.error_sink
+        self.send_to(nowhere, nowhere)
         try:
             yield
         finally:
-            self.sink = sink
+            self.send_to(*sinks)
+
+    def send_to(self, sink: Callable[[str], None], error_sink: Callable[[str], None]) -> None:
+        """Give what kernels print, and assertions that failed, to other sinks."""
+        self.sink, self.error_sink = sink, error_sink
 
     # ── the functions ───────────────────────────────────────────────────────────────────
 
@@ -159,5 +175,5 @@ class Library:
             cta, thread = (",".join(map(str, index)) for index in cohort.layout.coordinates(lane))
             line = number & 0xFFFF_FFFF
             said.append(f"{where}:{line}: {name}: block: [{cta}], thread: [{thread}] Assertion `{text}` failed.")
-        self.print("".join(f"{line}\n" for line in said))
+        self.print("".join(f"{line}\n" for line in said), error=True)
         raise AccessFault("assertion", said[0])

@@ -171,13 +171,15 @@ def test_a_variable_cannot_be_freed(memory, library):
 # ── __assertfail ────────────────────────────────────────────────────────────────────────
 
 
-def test_a_failed_assertion_says_what_cuda_says(memory, library):
+def test_a_failed_assertion_says_what_cuda_says(memory, library, capsys):
     message, file, function = (string(memory, text) for text in ("n > 0", "dev.cu", "void k(int)"))
     text = "dev.cu:12: void k(int): block: [1,0,0], thread: [1,0,0] Assertion `n > 0` failed."
     with pytest.raises(AccessFault, match=re.escape(text)) as caught:
         call(library, "__assertfail", [3, 4], message, file, 12, function, 1)
     assert (caught.value.kind, caught.value.lane_index) == ("assertion", 0)
     assert library.output[0].splitlines()[1].startswith("dev.cu:12: void k(int): block: [2,0,0], thread: [0,0,0]")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", library.output[0])  # CUDA C++ Programming Guide, Assertion
 
 
 def test_other_functions_are_not_there(library):

@@ -25,7 +25,7 @@ from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
-from ptxvm.machine.builtins import Library
+from ptxvm.machine.builtins import Library, nowhere
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.texture_unit import LookUp, Operands, Work
 
@@ -103,7 +103,7 @@ class ObservedLaunch:
     @cached_property
     def library(self) -> Library:
         """The functions of the device; their output is held back until the kernel is cleared."""
-        return Library(self.memory, sink=lambda text: None)  # noqa: ARG005
+        return Library(self.memory, sink=nowhere, error_sink=nowhere)
 
     @property
     def calls(self) -> type[ObservedCallbacks]:
