@@ -298,7 +298,7 @@ def examples(name: str | None) -> int:
     return examples(name)
 
 
-@app.command("exec", context_settings=NUMBERS | {"allow_interspersed_args": False})
+@app.command("exec", context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="COMMAND...", nargs=-1, required=True)
 @click.option("--device", metavar="sm_NN", help="The card whose limits the device has.")
 @click.option("--devices", metavar="N", type=AT_LEAST_0, help="How many devices there are.")

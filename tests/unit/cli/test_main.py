@@ -55,6 +55,13 @@ def test_without_a_command_it_shows_help(ptxvm):
     assert "..." not in done.out.partition("Commands:\n")[2]  # each fits its line
 
 
+def test_exec_refuses_options_that_it_does_not_have(ptxvm):
+    done = ptxvm("exec", "--chek", "memory", "--", "true")
+    assert done.code == 2
+    assert "no such option '--chek'" in done.err
+    assert "'--check'" in done.err
+
+
 @pytest.mark.parametrize(
     "command",
     [
