@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from ptxvm.driver.results import DriverError, Result
 
 ROOM = 25_600  # bytes that the log keeps
 EXPECTED = frozenset({Result.NOT_READY})  # answers, and no errors
+LOG = logging.getLogger("ptxvm.libcuda")
 Listener = Callable[[str], None]
 
 
@@ -31,10 +33,18 @@ class ErrorLog:
         self.next = 0
         self.listeners: dict[int, Listener] = {}
         self._bytes = 0
+        self._told: set[str] = set()
         self._lock = threading.Lock()
 
     def add(self, name: str, wrong: Exception) -> None:
-        """Enter the error of a function, of the driver or the runtime."""
+        """Enter the error of a function, of the driver or the runtime.
+
+        That code has no PTX is told to the user, too, once: many programs do not look at the error.
+        """
+        told = isinstance(wrong, DriverError) and wrong.result is Result.NO_BINARY_FOR_GPU and str(wrong) not in self._told
+        if told:
+            self._told.add(str(wrong))
+        LOG.log(logging.WARNING if told else logging.INFO, "ptxvm: %s: %s", name, wrong)
         if isinstance(wrong, DriverError) and wrong.result in EXPECTED:
             return
         text = f"[{datetime.now(UTC):%H:%M:%S.%f}][{threading.get_native_id()}][CUDA][E] {name}: {wrong}"

@@ -78,7 +78,6 @@ def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
                 check()
             implementation(*arguments)
         except DriverError as wrong:
-            LOG.info("%s: %s", name, wrong)
             error_log().add(name, wrong)
             return wrong.result
         except Exception as wrong:

@@ -52,7 +52,6 @@ def guarded(name: str, entry: RuntimeFunction, kind: str) -> Callable[..., int]:
                 runtime().ready(any_state=entry.any_state)
             done = implementation(*arguments)
         except (DriverError, RuntimeApiError) as wrong:
-            LOG.info("%s: %s", name, wrong)
             error_log().add(name, wrong)
             code = int(wrong.result)
         except Exception as wrong:

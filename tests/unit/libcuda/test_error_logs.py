@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from ctypes import byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p, create_string_buffer
 
 import pytest
@@ -90,3 +91,13 @@ def test_settings_of_core_dumps_are_kept_and_none_is_written(cuda):
     assert cuda.library.cuCoredumpSetAttribute(PIPE, b"p", byref(c_size_t(2))) == NOT_PERMITTED
     assert cuda.library.cuCoredumpGetAttribute(FILE, told, byref(c_size_t(2))) == INVALID_VALUE
     assert cuda.library.cuCoredumpSetAttribute(99, yes, byref(c_size_t(1))) == INVALID_VALUE
+
+
+def test_that_code_has_no_ptx_is_told_once(caplog):
+    """Any other error is only for the program, which may expect it."""
+    log = ErrorLog()
+    for result in (Result.NO_BINARY_FOR_GPU, Result.NO_BINARY_FOR_GPU, Result.INVALID_VALUE):
+        log.add("cuModuleLoadData", DriverError(result, "Ask the compiler for PTX"))
+    told = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert told == ["ptxvm: cuModuleLoadData: CUDA_ERROR_NO_BINARY_FOR_GPU: Ask the compiler for PTX"]
+    assert len(log.since(0)) == 3
