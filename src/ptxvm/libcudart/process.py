@@ -77,9 +77,12 @@ import os
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
-from ptxvm.libcudart.library import install
-
-install()
+try:
+    from ptxvm.libcudart.library import install
+except ImportError as wrong:
+    sys.stderr.write(f"ptxvm: {sys.executable} lacks a module of ptxvm: {wrong}; `pip install ptxvm` there\\n")
+else:
+    install()
 sys.path.append(os.path.join(here, "plugins"))  # behind the packages that it replaces entry points of
 spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.abspath(p) != here])
 if spec is not None and spec.loader is not None:

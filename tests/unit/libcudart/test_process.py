@@ -69,6 +69,17 @@ def test_the_toolkit_is_where_its_nvcc_seems_to_be(toolkit, tmp_path):
     assert prepare(tmp_path)["PATH"].split(":")[0] == str(programs)  # for a second process in the same folder, too
 
 
+def test_a_python_without_what_ptxvm_needs_is_told_so(tmp_path):
+    """Its program runs, since it may not be the one that uses a GPU."""
+    (tmp_path / "ml_dtypes.py").write_text("raise ImportError(\"No module named 'ml_dtypes'\")\n")
+    program = f"""PYTHONPATH="{tmp_path}:$PYTHONPATH" exec {sys.executable} -c 'print("ran")'"""
+    command = [sys.executable, "-m", "ptxvm", "exec", "--", "sh", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    lacking = "lacks a module of ptxvm: No module named 'ml_dtypes'"
+    assert done.stderr == f"ptxvm: {sys.executable} {lacking}; `pip install ptxvm` there\n"
+
+
 def test_without_nvcc_the_path_is_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert prepare(tmp_path)["PATH"] == str(tmp_path)
