@@ -43,6 +43,16 @@ def test_the_specification_needs_no_back_end(room):
     assert not loaded_by(alone) & {"llvmlite", "ml_dtypes", "numpy", "ptxvm.engine", "ptxvm.machine", "rich", "typer"}
 
 
+def test_a_launch_that_is_kept_on_disk_loads_neither_a_compiler_nor_tensor_cores(tmp_path, monkeypatch):
+    monkeypatch.setenv("PTXVM_CACHE", str(tmp_path))
+    launch = (
+        f"import numpy, ptxvm; kernel = ptxvm.load({str(ROOT / 'examples' / 'saxpy.ptx')!r}).kernel(); "
+        "kernel.launch(1, 32, [32, 2.0, numpy.ones(32, numpy.float32), numpy.ones(32, numpy.float32)], engine='jit')"
+    )
+    assert "ptxvm.engine.jit.translate" in loaded_by(launch)
+    assert not loaded_by(launch) & {"llvmlite", "ml_dtypes", "ptxvm.engine.jit.translate", "ptxvm.machine.tensor_unit"}
+
+
 def test_oracles_know_the_package_from_outside():
     """What they expect must not come from what they judge: they import `ptxvm`, and no room of it."""
     inner = set()

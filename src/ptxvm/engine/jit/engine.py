@@ -25,7 +25,6 @@ from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
-from ptxvm.machine.events import Flags
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.run.event_counts import EventCounts, Meaning
     from ptxvm.engine.jit.run.recording import Recording
     from ptxvm.engine.jit.run.relaunch import Relaunch
+    from ptxvm.machine.events import Flags
     from ptxvm.profile.timeline import Timeline
 
 
