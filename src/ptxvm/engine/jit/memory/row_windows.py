@@ -33,7 +33,7 @@ AHEAD = 2 * SIZE  # of prefetches
 GATHER = -1  # instead of a distance into the window
 
 # A window: the addresses of all lanes, this record, and a row of all lanes for each element.
-OF_EPOCH, LAST, HITS = 0, 8, 16
+OF_EPOCH, LAST, UNIT, HITS = 0, 8, 16, 24
 RECORD = 64
 
 
@@ -189,6 +189,7 @@ class RowWindow:
                 f"icmp sgt i64 {distance}, {record.load('i64', LAST)}",
                 f"icmp eq i64 {code.emit(f'and i64 {distance}, {part}')}, 0",
                 f"icmp eq i64 {record.load('i64', OF_EPOCH)}, %epoch",
+                f"icmp ule i64 %unit, {record.load('i64', UNIT)}",  # else a lane may be misaligned
             ):
                 good = code.emit(f"and i1 {good}, {code.emit(test)}")
             code.branch(good, hit, miss, likely=True)
@@ -229,6 +230,7 @@ class RowWindow:
         code.branch(self._may_fill(code), fill, end)
         code.block(fill)
         begun = code.call("i64", self._fill(code.unit), *self._parameters, pure=False)
+        record.store("i64", UNIT, "%unit")
         code.jump(end)
         code.block(keep)
         code.run(f"store <{self.width} x i64> %addresses, ptr %window, align 64")

@@ -154,6 +154,23 @@ def test_loads_of_several_sizes_behind_a_register(at: int, engine: str, rng: np.
         assert total == int((wide + half + data[starts + 1]).sum())
 
 
+def test_a_longer_load_that_is_misaligned_in_some_lanes_is_a_fault() -> None:
+    """Its elements are in the window, since shorter loads have walked there; the rows of odd threads begin at 8 mod 16."""
+    kernel = ptxvm.load(f"""{HEAD}.visible .entry k(.param .u64 data, .param .u64 starts, .param .u64 out)
+    {{
+        .reg .b32 %t, %i; .reg .b64 %a, %o, %x, %y, %sum; .reg .pred %p, %g;
+        ld.param.u64 %a, [data]; ld.param.u64 %o, [out]; ld.param.u64 %x, [starts]; mov.u32 %t, %tid.x;
+        mad.wide.u32 %x, %t, 4, %x; ld.global.u32 %i, [%x]; mad.wide.u32 %a, %i, 1, %a; mad.wide.u32 %o, %t, 8, %o;
+        mov.u64 %sum, 0; mov.u32 %i, 0;
+    NEXT: setp.eq.u32 %g, %i, 4; ld.global.u64 %x, [%a]; add.u64 %sum, %sum, %x;
+        @%g ld.global.v2.u64 {{%x, %y}}, [%a+16];
+        add.s64 %a, %a, 8; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 16; @%p bra NEXT;
+        st.global.u64 [%o], %sum; ret;
+    }}""").kernel()
+    arguments = [np.zeros(2000, np.uint64), 136 * np.arange(64, dtype=np.uint32), np.zeros(64, np.uint64)]
+    assert same_fault(kernel, arguments, block=64, match="misaligned").place.thread == (1, 0, 0)
+
+
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_the_end_of_an_array(beyond: int, rng: np.random.Generator) -> None:
     """The row of the last thread ends with the array, or an element behind it."""
