@@ -17,6 +17,7 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.call_targets import called, callees
 from ptxvm.engine.data_flow import data_flow, dependent, read, written
+from ptxvm.engine.loops import Loop, loops
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
@@ -76,14 +77,14 @@ def _reaching(calls: dict[Function, dict[Bound, list[Function]]], does: Callable
 def _spin_branches(function: Function, calls: PollingCalls) -> set[Bound]:
     """The branches at the ends of spin loops in a function."""
     code = function.instructions
-    loops = [(min(targets(b)), n) for n, b in enumerate(code) if targets(b) and min(targets(b)) <= n]
-    return _polling_loops(code, loops, calls) | _weak_loops(function, loops, calls)
+    found = loops(code)
+    return _polling_loops(code, found, calls) | _weak_loops(function, found, calls)
 
 
 # ── loops that poll ─────────────────────────────────────────────────────────────────────
 
 
-def _polling_loops(code: list[Bound], loops: list[tuple[int, int]], calls: PollingCalls) -> set[Bound]:
+def _polling_loops(code: list[Bound], loops: list[Loop], calls: PollingCalls) -> set[Bound]:
     """The ends of loops with an atomic or strong load in which a branch depends on such a load."""
     found: set[Bound] = set()
     polled = written(b for b in code if _polls(b) or b in calls.polling)
@@ -121,7 +122,7 @@ def _polls(bound: Bound) -> bool:
 # ── loops on a weak load ────────────────────────────────────────────────────────────────
 
 
-def _weak_loops(function: Function, loops: list[tuple[int, int]], calls: PollingCalls) -> set[Bound]:
+def _weak_loops(function: Function, loops: list[Loop], calls: PollingCalls) -> set[Bound]:
     """The ends of loops that end only by another thread's store to an address that they load weakly."""
     found: set[Bound] = set()
     code = function.instructions

@@ -159,19 +159,24 @@ def updating_by(i):
     return update
 
 
+def everywhere(a, mem):
+    """The address in each memory; the accesses to each have the lanes that have it as their guard."""
+    yield a
+    for _, address in mem.replicas(a):
+        yield address
+
+
 def stored(i, a, b, mem):
     """Store to all memories."""
     values = [each.view(i.type.as_bits) for each in as_list(b)]
-    mem.store(window(i), i.type.as_bits, a, values, **ordered(i))
-    for _, address in mem.replicas(a):
+    for address in everywhere(a, mem):
         mem.store(window(i), i.type.as_bits, address, values, **ordered(i))
 
 
 def updated(i, a, b, mem):
     """Combine with what lies in all memories, element by element."""
     how: AccessAttributes = {"order": Order(i.order or "relaxed"), "scope": Scope(i.scope or "gpu")}
-    combined(i, a, b, updating_by(i), mem, how)
-    for _, address in mem.replicas(a):
+    for address in everywhere(a, mem):
         combined(i, address, b, updating_by(i), mem, how)
 
 
@@ -311,8 +316,7 @@ ASYNC_SLOTS = ".scope = { .gpu, .sys }; .ss = { .global };"
 def multimem_st_async(i, a, b, mem):
     """Store a value to every memory that a multimem address stands for, in order after what precedes."""
     how = {"order": Order.RELEASE, "scope": Scope(i.scope)}
-    mem.store(window(i), i.type.as_bits, a, [b.view(i.type.as_bits)], **how)
-    for _, address in mem.replicas(a):
+    for address in everywhere(a, mem):
         mem.store(window(i), i.type.as_bits, address, [b.view(i.type.as_bits)], **how)
 
 
@@ -331,6 +335,5 @@ def multimem_st_async(i, a, b, mem):
 def multimem_red_async(i, a, b, mem):
     """Add a value to what lies in every memory that a multimem address stands for, in order after what precedes."""
     how = {"operation": "add", "order": Order.RELEASE, "scope": Scope(i.scope)}
-    mem.atomic(window(i), i.type, a, INTEGERS["add"], [b], **how)
-    for _, address in mem.replicas(a):
+    for address in everywhere(a, mem):
         mem.atomic(window(i), i.type, address, INTEGERS["add"], [b], **how)

@@ -10,7 +10,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import bits, special_registers
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.data_flow import data_flow, dependent, written
-from ptxvm.engine.jit.cfg.row_walks import innermost_loops
+from ptxvm.engine.loops import innermost_loops
 from ptxvm.isa.effects import Verb
 
 # Spaces whose accesses are no stream of memory.

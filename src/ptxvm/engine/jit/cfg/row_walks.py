@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import address_registers, bit_of, targets
+from ptxvm.analysis.flow import address_registers, bit_of
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.data_flow import data_flow, dependent, written
+from ptxvm.engine.loops import innermost_loops
 from ptxvm.isa.effects import Verb
 
 SPACES = (Space.GLOBAL, Space.CONST, Space.GENERIC)
@@ -25,16 +26,6 @@ class Walk:
 
     loop: int
     register: Register
-
-
-def innermost_loops(code: list[Bound]) -> list[tuple[int, int]]:
-    """The first and last instructions of loops, as the code is written, in which no other begins and ends."""
-    loops = [(min(targets(b)), n) for n, b in enumerate(code) if targets(b) and min(targets(b)) <= n]
-    return [(first, last) for first, last in loops if not any(_inside((first, last), other) for other in loops)]
-
-
-def _inside(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
-    return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def only_reads(bound: Bound) -> bool:

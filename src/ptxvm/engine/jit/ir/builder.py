@@ -20,7 +20,6 @@ LONGEST = 200  # lines of a block: without optimisation, LLVM's code generator t
 # A shared piece of code is a function of its own: quick code calls it, the best tier inlines it.
 PIECES = "attributes #1 = { noinline "
 IN_PLACE = PIECES.replace("noinline", "alwaysinline")
-CALLED = "noinline #0"
 MEANING = "ptxvm.meaning."  # how the names of those begin that instructions of one form share
 
 # A function that runs once for a CTA, or seldom: the quick tier writes it down as it is, which takes a third of the time.
@@ -69,9 +68,8 @@ class Unit:
             answer = write(code)
             lines = "\n".join([*code.lines, f"  ret {result} {answer}"])
             del self.helpers[name]
-            self.helper(
-                name, f"define internal {result} @{name}({parameters}) {CALLED if called else '#1'} {{\nentry:\n{lines}\n}}"
-            )
+            how = "noinline #0" if called else "#1"
+            self.helper(name, f"define internal {result} @{name}({parameters}) {how} {{\nentry:\n{lines}\n}}")
         return name
 
     def table(self, llvm: str, entries: tuple[int, ...]) -> str:

@@ -67,10 +67,14 @@ def _group(code: Code, llvm: str, count: int, first: int, lanes: int) -> list[st
 
 
 def _chunk(code: Code, llvm: str, count: int, lane: int) -> str:
-    slot = code.emit(f"getelementptr ptr, ptr %buffer, i64 {lane}")
-    # volatile, or LLVM would take the pointers out of the vector
-    pointer = code.emit(f"load volatile ptr, ptr {slot}, align 8", pure=False)
+    pointer = pointer_in(code, code.emit(f"getelementptr ptr, ptr %buffer, i64 {lane}"))
     return code.emit(f"load <{count} x {llvm}>, ptr {pointer}, align 1", pure=False)
+
+
+def pointer_in(code: Code, slot: str) -> str:
+    """The pointer of a lane, from the buffer that they are stored to as a vector."""
+    # volatile, or LLVM would take the pointers out of the vector
+    return code.emit(f"load volatile ptr, ptr {slot}, align 8", pure=False)
 
 
 def transposed(code: Code, llvm: str, registers: list[str], each: int) -> list[str]:

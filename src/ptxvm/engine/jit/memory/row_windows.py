@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import SMALL, Code, Unit
 from ptxvm.engine.jit.memory import prefetches
-from ptxvm.engine.jit.memory.lane_chunks import transposed
+from ptxvm.engine.jit.memory.lane_chunks import pointer_in, transposed
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 SIZE = 64  # bytes of a lane, and of a register
@@ -290,8 +290,7 @@ class RowWindow:
             slot = code.emit(f"getelementptr i64, ptr %window, i64 {first}")
             registers = []
             for lane in range(each):
-                # volatile, or LLVM would take the pointers out of the vector
-                pointer = code.emit(f"load volatile ptr, ptr {code.offset(slot, 8 * lane)}, align 8", pure=False)
+                pointer = pointer_in(code, code.offset(slot, 8 * lane))
                 registers.append(code.emit(f"load <{each} x {llvm}>, ptr {pointer}, align 1", pure=False))
                 prefetches.prefetch(code, code.offset(pointer, AHEAD), prefetches.SECOND_CACHE)
             start = code.offset("%window", 8 * width + RECORD)

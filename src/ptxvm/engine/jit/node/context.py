@@ -10,7 +10,6 @@ from math import prod
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.faint import faint
-from ptxvm.analysis.flow import targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash
@@ -32,6 +31,7 @@ from ptxvm.engine.jit.node.parted_regions import PartedRegions
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.engine.jit.values.shared_meanings import SharedMeanings
+from ptxvm.engine.loops import Loop, loops
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import window
 from ptxvm.machine.allocation import GRAIN, Allocation
@@ -458,10 +458,10 @@ class KernelContext:
         return True
 
     @cached_property
-    def _spin_loops(self) -> dict[Function, list[tuple[int, int]]]:
-        """The first and the last instructions of the spin loops of each function."""
+    def _spin_loops(self) -> dict[Function, list[Loop]]:
+        """The spin loops of each function."""
         return {
-            function: [(min(targets(b)), n) for n, b in enumerate(function.instructions) if b in self.spinning]
+            function: [each for each in loops(function.instructions) if function.instructions[each[1]] in self.spinning]
             for function in {frame.function for frame in self.plan.frames}
         }
 
