@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from struct import unpack_from
 
 from ptxvm.driver.compression import lz4_block, zstandard
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import BuildError, Result
 
 ELF = b"\x7fELF"
 FATBIN = 0xBA55ED50
@@ -41,7 +41,7 @@ def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
     if word_at(address) == FATBIN:
         return [newest(ptx_of(fatbin_at(address)), capability)]
     if head == ELF:
-        raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
+        raise BuildError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
     if head == LINKED[:4] and ctypes.string_at(address) == LINKED[:-1]:
         size = ctypes.c_uint64.from_address(address + len(LINKED)).value
         return unpacked(ctypes.string_at(address + len(LINKED) + 8, size))
@@ -92,7 +92,7 @@ def unpacked(data: bytes) -> list[bytes]:
 def ptx_of(fatbin: bytes) -> dict[int, bytes]:
     """The PTX of a fatbin by architecture; DriverError without PTX."""
     if not (found := dict(entries(fatbin))):
-        raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
+        raise BuildError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
     return found
 
 
@@ -102,7 +102,7 @@ def newest(texts: dict[int, bytes], capability: tuple[int, int]) -> bytes:
         return texts[max(fitting)]
     major, minor = capability
     said = f"the image has PTX for sm_{min(texts)} and newer, and the device is sm_{major}{minor}; PTXVM_DEVICE chooses another"
-    raise DriverError(Result.NO_BINARY_FOR_GPU, said)
+    raise BuildError(Result.NO_BINARY_FOR_GPU, said)
 
 
 def entries(fatbin: bytes) -> Iterator[tuple[int, bytes]]:

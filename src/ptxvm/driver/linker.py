@@ -11,7 +11,7 @@ from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.code_images import linked_image, texts_of
 from ptxvm.driver.programs import loaded, result_of_ptx
 from ptxvm.driver.registers import limited
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import BuildError, DriverError, Result
 
 CUBIN, PTX, FATBINARY, OBJECT, LIBRARY, NVVM = range(6)  # CUjitInputType
 
@@ -34,7 +34,7 @@ class Linker:
         """
         if kind == LIBRARY:
             if "cudadevrt" not in name:
-                raise DriverError(Result.NO_BINARY_FOR_GPU, f"{name or 'a library'} has machine code and no PTX")
+                raise BuildError(Result.NO_BINARY_FOR_GPU, f"{name or 'a library'} has machine code and no PTX")
             return
         if kind not in (CUBIN, PTX, FATBINARY):
             raise DriverError(Result.NOT_SUPPORTED, f"{name or 'an input'} is neither PTX nor a fatbin with PTX")

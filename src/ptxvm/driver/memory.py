@@ -28,6 +28,7 @@ from ptxvm.machine.per_lane import Array
 from ptxvm.machine.unwritten import UNWRITTEN, written
 
 ALIGNMENT = 512  # of allocations, and their granularity, as on hardware
+LARGE_PAGE = 2 << 20  # ... where an allocation of at least this size begins a page of this size: clients lay out tables in it
 
 
 class AllocationKind(Enum):
@@ -101,10 +102,11 @@ class MemoryBlocks:
         if not size:
             raise DriverError(Result.INVALID_VALUE, "an allocation has at least one byte")
         room = size if exact_bounds() else -(-size // ALIGNMENT) * ALIGNMENT
-        pages = Pages(room_for(room, ALIGNMENT)) if shared or kind is AllocationKind.DEVICE else None
+        alignment = LARGE_PAGE if room >= LARGE_PAGE else ALIGNMENT
+        pages = Pages(room_for(room, alignment)) if shared or kind is AllocationKind.DEVICE else None
         owner, name = (pages.array if pages is not None else None), f"an allocation of {size} bytes"
         try:
-            allocation = self.memory(device).allocate(room, ALIGNMENT, name=name, zero=False, owner=owner)
+            allocation = self.memory(device).allocate(room, alignment, name=name, zero=False, owner=owner)
         except Fault as none_left:
             raise DriverError(Result.OUT_OF_MEMORY, str(none_left)) from none_left
         if pages is not None:

@@ -165,6 +165,10 @@ class DriverError(PTXVMError):
         self.result = result
 
 
+class BuildError(DriverError):
+    """What the client was built with cannot run here; the message says how to build it, and is told to the user once."""
+
+
 def member(kind: type[E], number: int, noun: str) -> E:
     """The member of an enum by the number that a program passed; DriverError, which calls it no `noun`, where there is none."""
     try:

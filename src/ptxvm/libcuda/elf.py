@@ -22,6 +22,7 @@ HEADER, PROGRAM_HEADER, SECTION_HEADER, SYMBOL, RELOCATION, DYNAMIC = 64, 56, 64
 FUNCTION, OBJECT, IMPORT = 0x12, 0x11, 0x20  # global functions and objects; a weak symbol of another library, or of none
 READ, WRITE, EXECUTE = 4, 2, 1
 LOAD, DYNAMIC_SEGMENT, STACK = 1, 2, 0x6474E551
+RUNPATH = 29  # where what is needed is searched
 PROGBITS, STRTAB, RELA, HASH, DYNAMIC_SECTION, DYNSYM, VERDEF, VERSYM = 1, 3, 4, 5, 6, 11, 0x6FFFFFFD, 0x6FFFFFFF
 GLOBAL, VERSIONED = 1, 2  # versions of symbols
 
@@ -115,6 +116,29 @@ def library(
         sections.append(Section(".gnu.version", VERSYM, 2, *read.piece(".gnu.version"), link=2, alignment=2, entry=2))
         sections.append(Section(".gnu.version_d", VERDEF, 2, *read.piece(".gnu.version_d"), link=3, info=2, alignment=4))
     return image(cpu, segments(text_at + len(text), dynamic_at, len(dynamic), written.end), sections, written.end)
+
+
+def requirement(needed: str, processor: str) -> bytes:
+    """The file of a library with nothing but a need of another, which the loader finds in the folder of the file.
+
+    Where that other library is loaded already, from the same file under another name, the loader adds the name to it: it
+    compares files.  KeyError for an unknown processor.
+    """
+    strings = Strings()
+    entries = [(1, strings.add(needed)), (RUNPATH, strings.add("$ORIGIN"))]
+    tables = {".hash": hash_table(()), ".dynsym": bytes(SYMBOL), ".dynstr": strings.data, ".rela.dyn": b""}
+    read = DataLayout(HEADER + 4 * PROGRAM_HEADER, tables)
+    dynamic_at = aligned(read.end, PAGE)
+    entries += dynamic_entries(read, -1, versioned=False)  # of which none is relative
+    dynamic = b"".join(pack("<QQ", *entry) for entry in [*entries, (0, 0)])
+    end = dynamic_at + len(dynamic)
+    sections = [
+        Section(".hash", HASH, 2, *read.piece(".hash"), link=2, entry=4),
+        Section(".dynsym", DYNSYM, 2, *read.piece(".dynsym"), link=3, info=1, entry=SYMBOL),
+        Section(".dynstr", STRTAB, 2, *read.piece(".dynstr"), alignment=1),
+        Section(".dynamic", DYNAMIC_SECTION, 3, dynamic_at, dynamic, link=3, entry=DYNAMIC),
+    ]
+    return image(PROCESSORS[processor], segments(read.end, dynamic_at, len(dynamic), end), sections, end)
 
 
 def segments(text_end: int, dynamic_at: int, dynamic_size: int, end: int) -> list[bytes]:
@@ -244,4 +268,4 @@ def aligned(at: int, alignment: int) -> int:
     return -(-at // alignment) * alignment
 
 
-__all__ = ["FORKED", "SLOTS", "library"]
+__all__ = ["FORKED", "SLOTS", "library", "requirement"]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
 
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import BuildError, DriverError, Result
 
 ROOM = 25_600  # bytes that the log keeps
 EXPECTED = frozenset({Result.NOT_READY})  # answers, and no errors
@@ -39,9 +39,9 @@ class ErrorLog:
     def add(self, name: str, wrong: Exception) -> None:
         """Enter the error of a function, of the driver or the runtime.
 
-        That code has no PTX is told to the user, too, once: many programs do not look at the error.
+        How a program is to be built is told to the user, too, once: many programs do not look at the error.
         """
-        told = isinstance(wrong, DriverError) and wrong.result is Result.NO_BINARY_FOR_GPU and str(wrong) not in self._told
+        told = isinstance(wrong, BuildError) and str(wrong) not in self._told
         if told:
             self._told.add(str(wrong))
         LOG.log(logging.WARNING if told else logging.INFO, "ptxvm: %s: %s", name, wrong)

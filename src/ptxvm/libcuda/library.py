@@ -21,13 +21,13 @@ from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.native import Native, native
 from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session, with_default_of_thread
-from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
+from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, add_name, write
 from ptxvm.libcuda.signatures import KINDS, STREAM_SUFFIXES, base_of, signatures
 from ptxvm.libcuda.threads import raise_later
 from ptxvm.libcuda.toolkit import MAJORS
 
 LOG = logging.getLogger("ptxvm.libcuda")
-SONAME = "libcuda.so.1"
+SONAME, PLAIN = "libcuda.so.1", "libcuda.so"
 UNFILLED, ENDED = int(Result.NOT_INITIALIZED), int(Result.DEINITIALIZED)
 SUCCESS = int(Result.SUCCESS)  # ctypes takes a plain number in half the time
 
@@ -39,6 +39,7 @@ class Libraries:
         load_functions()
         self.folder = folder
         self.cuda = SharedLibrary(write_driver(folder), {name: callback(name) for name in signatures()})
+        add_name(self.cuda.path, PLAIN)  # some clients load it under the name that linkers look for
         session().address_of = self.cuda.address
         self.native: Native | None = None
         session().listeners.append(self.set_ready)
@@ -107,7 +108,7 @@ def lacking(name: str) -> Callable[..., int]:
 def write_driver(folder: Path) -> Path:
     """The file of the driver in a folder, under its name and the one that linkers look for."""
     path = write(folder, SONAME, tuple(signatures()), UNFILLED, ENDED)
-    if not (plain := folder / "libcuda.so").exists():
+    if not (plain := folder / PLAIN).exists():
         plain.symlink_to(SONAME)
     return path
 

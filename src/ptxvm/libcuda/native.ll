@@ -113,6 +113,30 @@ none:
   ret ptr null
 }
 
+; May the thread ask for what belongs to no context?  So it is when the driver was initialised, unless a kernel has failed in
+; the current context.
+define internal i1 @well() alwaysinline {
+  %initialised = load i64, ptr @state
+  %ready = icmp ne i64 %initialised, 0
+  br i1 %ready, label %look, label %no
+look:
+  %stack = call ptr @stack()
+  %there = icmp ne ptr %stack, null
+  br i1 %there, label %ask, label %yes
+ask:
+  %handle = call i64 @handle(ptr %stack)
+  %some = icmp ne i64 %handle, 0
+  br i1 %some, label %check, label %yes
+check:
+  %context = call ptr @context()
+  %is = icmp ne ptr %context, null
+  ret i1 %is
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; The record of a stream by its handle, or of the default stream of the current context, if that has not failed; else null.
 define internal ptr @stream(i64 %handle) alwaysinline {
   %context = call ptr @context()
@@ -367,8 +391,7 @@ python:
 
 ; A table has a row of values for each device; its smallest number stands for what is no attribute.
 define i32 @cuDeviceGetAttribute(ptr %out, i32 %number, i32 %ordinal) {
-  %context = call ptr @context()
-  %is = icmp ne ptr %context, null
+  %is = call i1 @well()
   %wanted = icmp ne ptr %out, null
   %both = and i1 %is, %wanted
   br i1 %both, label %look, label %python
@@ -400,8 +423,7 @@ python:
 }
 
 define i32 @cuDeviceGet(ptr %out, i32 %ordinal) {
-  %context = call ptr @context()
-  %is = icmp ne ptr %context, null
+  %is = call i1 @well()
   %wanted = icmp ne ptr %out, null
   %both = and i1 %is, %wanted
   %devices.at = getelementptr i64, ptr @state, i64 6

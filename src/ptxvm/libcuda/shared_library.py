@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ptxvm.libcuda.assembler import STUB
-from ptxvm.libcuda.elf import FORKED, SLOTS, library
+from ptxvm.libcuda.elf import FORKED, SLOTS, library, requirement
 from ptxvm.libcuda.embedded import LEAVE, LEAVING, guest, starter
 
 GIVING_UP = ("Destroy", "Detach", "Free", "Release", "Unload", "Unregister")
@@ -94,4 +94,12 @@ def write(
     return path
 
 
-__all__ = ["SharedLibrary", "write"]
+def add_name(path: Path, name: str) -> None:
+    """Let requests of this process for a name, which is a link to a loaded library beside it, get that library."""
+    with tempfile.NamedTemporaryFile(dir=path.parent) as file:
+        file.write(requirement(name, platform.machine()))
+        file.flush()
+        ctypes.CDLL(file.name)
+
+
+__all__ = ["SharedLibrary", "add_name", "write"]

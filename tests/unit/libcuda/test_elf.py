@@ -20,6 +20,7 @@ import pytest
 from ptxvm.libcuda.assembler import PROCESSORS
 from ptxvm.libcuda.elf import FORKED, SLOTS, library
 from ptxvm.libcuda.embedded import library_of_python
+from ptxvm.libcuda.shared_library import add_name
 from ptxvm.libcuda.starter import IMPORTS, Starter
 
 NONE = Starter("pass", "", "")
@@ -49,6 +50,19 @@ def test_the_linker_loads_it_and_functions_go_where_the_slots_say(tmp_path):
     assert (loaded.first(0), loaded.second(35), loaded.f699()) == (3, 3, 3)
     with pytest.raises(AttributeError):
         loaded.third  # noqa: B018
+
+
+@pytest.mark.skipif(platform.machine() not in PROCESSORS, reason="no stub is written for this processor")
+def test_a_loaded_library_gets_another_name(tmp_path):
+    path = tmp_path / "libnamed.so.1"
+    path.write_bytes(library(NAMES, "libnamed.so.1", platform.machine(), 3, 4, NONE))
+    (tmp_path / "libnamed.so").symlink_to(path)
+    loaded = ctypes.CDLL(str(path))
+    with pytest.raises(OSError, match=r"libnamed\.so"):
+        ctypes.CDLL("libnamed.so")
+    add_name(path, "libnamed.so")
+    assert ctypes.CDLL("libnamed.so")._handle == loaded._handle
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["libnamed.so", "libnamed.so.1"]
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)

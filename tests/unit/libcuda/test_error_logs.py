@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 import logging
 from ctypes import byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p, create_string_buffer
+from functools import cache
 
 import pytest
 
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import BuildError, DriverError, Result
+from ptxvm.libcuda import library
 from ptxvm.libcuda.error_log import ROOM, ErrorLog
 
-INVALID_VALUE, NOT_PERMITTED, NOT_SUPPORTED = 1, 800, 801
+INVALID_VALUE, NOT_FOUND, NOT_PERMITTED, NOT_SUPPORTED = 1, 500, 800, 801
 CALLBACK = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_size_t)
 ON_EXCEPTION, TRIGGER_HOST, FILE, PIPE, FLAGS = 1, 2, 5, 6, 7
 
@@ -97,7 +99,19 @@ def test_that_code_has_no_ptx_is_told_once(caplog):
     """Any other error is only for the program, which may expect it."""
     log = ErrorLog()
     for result in (Result.NO_BINARY_FOR_GPU, Result.NO_BINARY_FOR_GPU, Result.INVALID_VALUE):
-        log.add("cuModuleLoadData", DriverError(result, "Ask the compiler for PTX"))
+        kind = BuildError if result is Result.NO_BINARY_FOR_GPU else DriverError
+        log.add("cuModuleLoadData", kind(result, "Ask the compiler for PTX"))
     told = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
     assert told == ["ptxvm: cuModuleLoadData: CUDA_ERROR_NO_BINARY_FOR_GPU: Ask the compiler for PTX"]
     assert len(log.since(0)) == 3
+
+
+def test_that_a_program_has_a_runtime_library_of_nvidia_is_told(cuda, caplog, monkeypatch):
+    """That library asks for tables which it has in common with NVIDIA's driver; a user sees only its errors."""
+    monkeypatch.setattr(library, "error_log", cache(ErrorLog))
+    table = c_void_p(1)
+    assert cuda.library.cuGetExportTable(byref(table), create_string_buffer(16)) == NOT_FOUND
+    assert table.value is None
+    told = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert len(told) == 1
+    assert "nvcc -cudart shared" in told[0]

@@ -227,6 +227,19 @@ def test_wrong_calls_have_the_results_of_the_manual(cuda, module, data):
         assert getattr(cuda.library, name)(*arguments) == expected, name
 
 
+@pytest.mark.parametrize("function", ["cuMemAlloc_v2", "cuMemAllocManaged"])
+def test_a_large_allocation_begins_a_large_page(cuda, function):
+    """As on hardware, whose pages of that size are 2 MiB: Taichi's runtime lays out its tables by pages from there on."""
+    flags = (c_uint(1),) if "Managed" in function else ()
+    found = []
+    for size in (2 << 20, 3 << 20, 58_105_856):
+        cuda.function(function)(byref(out := c_uint64()), c_size_t(size), *flags)
+        found.append(out.value)
+    assert [each % (2 << 20) for each in found] == [0, 0, 0]
+    for each in found:
+        cuda.function("cuMemFree_v2")(c_uint64(each))
+
+
 @pytest.mark.parametrize("size", [1 << 60, (1 << 64) - (1 << 21)])
 def test_more_memory_than_there_is_has_its_result(cuda, caplog, size):
     """The host's words for it are no failure of the driver's own (driver API, `CUDA_ERROR_OUT_OF_MEMORY`)."""

@@ -102,6 +102,21 @@ def test_attributes_are_those_that_python_says(alone):
             assert (result, value.value) == (0, device.attribute(number))
 
 
+def test_a_device_is_asked_from_a_thread_without_a_context(alone):
+    """Without Python, whose lock a client may hold while it waits for that thread: Taichi does while it compiles."""
+    found = []
+
+    def ask():
+        number, value = c_int(-1), c_int(-1)
+        answers = alone.library.cuDeviceGet(byref(number), 0), alone.library.cuDeviceGetAttribute(byref(value), 75, 0)
+        found.extend([*answers, number.value, value.value])
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert found == [0, 0, 0, session().driver.devices[0].model.capability[0]]
+
+
 def test_streams_and_events_are_ready_when_their_work_is_done(cuda):
     stream, event = cuda.stream(), cuda.handle("cuEventCreate", c_uint(0))
     assert cuda.library.cuEventQuery(event) == 0

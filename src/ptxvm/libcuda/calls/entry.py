@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.results import DriverError, Result, member
+from ptxvm.driver.results import BuildError, DriverError, Result, member
 from ptxvm.libcuda.c_values import put_i32, put_u64, string
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.signatures import symbol_for
 
 VERSION = 13050  # of CUDA, as 1000 times the major number
 LEGACY, PER_THREAD = 1, 2  # CU_GET_PROC_ADDRESS_LEGACY_STREAM, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+STATIC_RUNTIME = (
+    "a part of this process contains NVIDIA's CUDA runtime library, linked statically (nvcc does so by default). It works with "
+    "NVIDIA's driver only, and its calls fail. Link the program with `nvcc -cudart shared`: `ptxvm exec` has a runtime "
+    "library for it"
+)
 FOUND, NOT_FOUND, TOO_OLD = range(3)  # CUdriverProcAddressQueryResult
 
 
@@ -79,7 +84,7 @@ def put_address(name: int, out: int, version: int, flags: int) -> str | None:
 def export_table(out: int, which: int) -> None:
     """NVIDIA's private tables; this driver has none."""
     put_u64(out, 0)
-    raise DriverError(Result.NOT_FOUND, f"there is no table of {which:#x}")
+    raise BuildError(Result.NOT_FOUND, STATIC_RUNTIME)
 
 
 @function("cuProfilerStart", "cuProfilerStop", "cuProfilerInitialize")
