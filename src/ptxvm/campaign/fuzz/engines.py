@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,9 +14,13 @@ import numpy as np
 from ptxvm.api import Kernel, load
 from ptxvm.campaign.random_kernels.kernels import DOUBLES_AT, SIZE, STRIDE, Launch, RandomKernel, Watch
 from ptxvm.campaign.random_kernels.memory import INPUT
+from ptxvm.campaign.random_kernels.rows import ROWS
+from ptxvm.diagnostics.errors import Fault, Place
+from ptxvm.engine.jit.run.tiering import policy
 from ptxvm.machine.options import Check, EngineName
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
+from ptxvm.machine.settings import Tiering
 
 STRANGE = np.array(
     [0, 1, 0x80000000, 0x7F800000, 0x7FC00000, 0xFFFFFFFF, 0x7FFFFFFF, 0x00000001, 0x80000001, 0x3F800000, 0x7F7FFFFF],
@@ -21,6 +28,8 @@ STRANGE = np.array(
 )
 
 
+TIER = "PTXVM_TIER"
+NO_ROWS = np.zeros(16, np.uint8)
 ENGINES: tuple[EngineName, ...] = ("interp", "auto")
 """Each counts and checks; compiled code where it can."""
 
@@ -28,17 +37,72 @@ ENGINES: tuple[EngineName, ...] = ("interp", "auto")
 def compare(random: RandomKernel) -> None:
     """AssertionError where the engines disagree on what the kernel leaves, on what they count, or find what is not there."""
     kernel = load(random.text).kernel()
-    for launch in random.launches:
-        (one, counted), (other, too) = left_by("interp", random, launch, kernel), left_by("jit", random, launch, kernel)
-        assert_same(one, other, launch)
-        if not random.locks and counted != too:
-            raise AssertionError(f"the engines count {counted} and {too} instructions of {launch}")
-    if random.locks:
-        return  # how often a lane spins is chance
-    if random.watch is Watch.PROFILE:
-        compare_profiles(random, kernel)
-    if random.watch in CHECKED:
-        compare_checked(random, kernel)
+    with compiled_as(random.tier):
+        for launch in random.launches:
+            compare_launch(random, launch, kernel)
+        if random.locks:
+            return  # how often a lane spins is chance
+        if random.watch is Watch.PROFILE and not random.stray:
+            compare_profiles(random, kernel)
+        if random.watch in CHECKED:
+            compare_checked(random, kernel)
+
+
+def compare_launch(random: RandomKernel, launch: Launch, kernel: Kernel) -> None:
+    """AssertionError where the engines leave or count different things, or one has no fault, or another."""
+    memory = Memory(random, launch)
+    try:
+        counted = launched(memory, kernel, engine="interp").thread_instructions
+    except Fault as fault:
+        if not random.stray:
+            raise
+        compare_fault(fault, memory, kernel)
+        return
+    one = memory.rows()
+    too = launched(memory, kernel, engine="jit").thread_instructions
+    assert_same(one, memory.rows(), launch)
+    if not random.locks and counted != too:
+        raise AssertionError(f"the engines count {counted} and {too} instructions of {launch}")
+
+
+def compare_fault(fault: Fault, memory: Memory, kernel: Kernel) -> None:
+    """AssertionError where compiled code does not have the same fault, or that of a CTA before.
+
+    The interpreter runs some CTAs in turns and has the fault that comes first, compiled code has that of the first CTA.
+    """
+    try:
+        launched(memory, kernel, engine="jit")
+    except Fault as other:
+        one, too = told_of(fault), told_of(other)
+        if one != too and not is_before(other.place, fault.place):
+            raise AssertionError(f"the engines have different faults, {one} and {too}, of {memory.launch}") from None
+        return
+    raise AssertionError(f"only the interpreter has the fault {fault} of {memory.launch}")
+
+
+def is_before(place: Place, other: Place) -> bool:
+    """Is it in a CTA with a lower number?"""
+    return place.cta is not None and other.cta is not None and place.cta[::-1] < other.cta[::-1]
+
+
+def told_of(fault: Fault) -> tuple[object, ...]:
+    """What a fault is, and where."""
+    return fault.kind, fault.place.line, fault.place.cta, fault.place.thread
+
+
+@contextmanager
+def compiled_as(tier: Tiering) -> Iterator[None]:
+    """Within `with` kernels are compiled as a tier says."""
+    before = os.environ.get(TIER)
+    os.environ[TIER] = tier
+    policy.cache_clear()
+    try:
+        yield
+    finally:
+        os.environ.pop(TIER)
+        if before is not None:
+            os.environ[TIER] = before
+        policy.cache_clear()
 
 
 def assert_same(one: dict[str, Array], other: dict[str, Array], launch: Launch) -> None:
@@ -61,7 +125,7 @@ def compare_profiles(random: RandomKernel, kernel: Kernel) -> None:
 
 def counts_of(kernel: Kernel, random: RandomKernel, launch: Launch, engine: EngineName) -> dict[int, dict[str, int]]:
     """What an engine counts, by line; the interpreter where compiled code cannot."""
-    _, result = launched(random, launch, kernel, engine=engine, profile=True)
+    result = launched(Memory(random, launch), kernel, engine=engine, profile=True)
     lines = () if result.profile is None else result.profile.lines
     return {line.number: {name: count for name, count in line.counts.items() if count} for line in lines}
 
@@ -69,15 +133,21 @@ def counts_of(kernel: Kernel, random: RandomKernel, launch: Launch, engine: Engi
 def compare_checked(random: RandomKernel, kernel: Kernel) -> None:
     """AssertionError where a check finds what is not there, or engines find different things, or it changes what is left.
 
-    There are no wrong accesses, uninitialised reads and races.  Shuffles may read from lanes that do not take part.
+    There are no uninitialised reads and races, and wrong accesses in stray kernels alone.
+    Shuffles may read from lanes that do not take part.
     """
     launch = random.launches[0]
-    bare, _ = left_by("interp", random, launch, kernel)
+    memory, bare = Memory(random, launch), None
+    if not random.stray:
+        launched(memory, kernel, engine="interp")
+        bare = memory.rows()
     checks = CHECKED[random.watch]
     told = []
     for engine in ENGINES:
-        memory, result = launched(random, launch, kernel, engine=engine, check=checks)
+        result = launched(memory, kernel, engine=engine, check=checks)
         told.append([str(each) for each in result.findings])
+        if bare is None:
+            continue
         if result.findings and "sync" not in checks:
             raise AssertionError(f"{engine} finds in {launch}: {result.findings[0].message}")
         assert_same(bare, memory.rows(), launch)
@@ -88,30 +158,36 @@ def compare_checked(random: RandomKernel, kernel: Kernel) -> None:
 CHECKED: dict[Watch, tuple[Check, ...]] = {Watch.CHECKS: ("memory", "init", "race"), Watch.SYNC: ("sync",)}
 
 
-def left_by(engine: EngineName, random: RandomKernel, launch: Launch, kernel: Kernel) -> tuple[dict[str, Array], int]:
-    """What a kernel leaves in memory, and how many instructions its threads have run."""
-    memory, result = launched(random, launch, kernel, engine=engine)
-    return memory.rows(), result.thread_instructions
-
-
-def launched(random: RandomKernel, launch: Launch, kernel: Kernel, **how: Any) -> tuple[Memory, LaunchResult]:  # noqa: ANN401
-    """Launch a kernel on memory of its own."""
-    memory = Memory(random, launch)
+def launched(memory: Memory, kernel: Kernel, **how: Any) -> LaunchResult:  # noqa: ANN401
+    """Launch a kernel on its memory as it is at first."""
+    memory.fill()
+    random, launch = memory.random, memory.launch
     arguments = [*memory.arrays, np.uint32(launch.few), np.uint32(launch.many)]
-    return memory, kernel.launch(launch.grid, random.shape, arguments, shared=random.shared, **how)
+    return kernel.launch(launch.grid, random.shape, arguments, shared=random.shared, **how)
 
 
 class Memory:
-    """The arrays of a launch: what it reads, each thread's own, words that all update, and results."""
+    """The arrays of a launch: what it reads, each thread's own, words that all update, results, and rows that it reads.
+
+    They stay where they are from one launch to the next: what an address is that lies beside them does not change.
+    """
 
     def __init__(self, random: RandomKernel, launch: Launch) -> None:
+        self.random, self.launch = random, launch
         threads = launch.ctas * random.threads
         inputs, work = words(launch.seed, INPUT // 4), words(launch.seed + 1, threads * STRIDE // 4)
-        self.arrays = [*map(fenced, (inputs, work, np.zeros(17, np.uint64), np.zeros(threads * SIZE, np.uint8)))]
+        rows = words(launch.seed + 2, ROWS // 4).view(np.uint8)[: ROWS - launch.skew] if random.has_rows else NO_ROWS
+        self.first = [inputs, work, np.zeros(17, np.uint64), np.zeros(threads * SIZE, np.uint8), rows]
+        self.arrays = [fenced(each) for each in self.first]
+
+    def fill(self) -> None:
+        """Give all arrays what they have at first."""
+        for array, first in zip(self.arrays, self.first, strict=True):
+            array[...] = first
 
     def rows(self) -> dict[str, Array]:
-        """What is written, by thread, with one NaN."""
-        _, work, shared, out = self.arrays
+        """A copy of what is written, by thread, with one NaN."""
+        work, shared, out = (self.arrays[n].copy() for n in (1, 2, 3))
         return {
             "result": one_nan(out.reshape(-1, SIZE), DOUBLES_AT),
             "work": one_nan(work.view(np.uint8).reshape(-1, STRIDE), slice(STRIDE - 16, STRIDE - 8)),
@@ -150,4 +226,4 @@ def fenced(array: Array) -> Array:
     return copy
 
 
-__all__ = ["compare", "fenced", "left_by", "one_nan"]
+__all__ = ["Memory", "compare", "counts_of", "fenced", "launched", "one_nan"]

@@ -8,6 +8,7 @@ from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.compiled import counted, reduction, tile, walk
 from ptxvm.campaign.random_kernels.memory import DOUBLES, WRAPS, access, atomic, copy, row
 from ptxvm.campaign.random_kernels.parts import ALL, MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
+from ptxvm.campaign.random_kernels.rows import row_walk
 from ptxvm.campaign.random_kernels.warps import BARRIERS, NOBODY, collective, exchange, inside, meeting
 from ptxvm.dataclass import dataclass
 
@@ -186,12 +187,16 @@ LEAVE = st.builds(lambda when, how: Statement(f"{when[0]}{when[1]} {how};"), con
 
 @dataclass(frozen=True)
 class Setting:
-    """What the blocks of a kernel may have: the shape of its CTAs, calls, lanes that end early; at most so many statements."""
+    """What the blocks of a kernel may have: the shape of its CTAs, calls, lanes that end early; at most so many statements.
+
+    In a `stray` kernel some accesses are wrong.
+    """
 
     shape: Shape
     calls: bool
     leaves: bool
     most: int
+    stray: bool = False
 
 
 @cache
@@ -223,7 +228,8 @@ def block(depth: int, mask: str, setting: Setting) -> Strategy[Block]:
             tangle(depth, apart),
             nested(depth, apart),
         ]
-        choices += [*[counted(setting.shape, alike, apart)] * 2, walk(apart)]
+        choices += [*[counted(setting.shape, alike, apart)] * 3, walk(apart)]
+        choices += [row_walk(apart, stray=setting.stray)] * (4 if setting.stray else 2)
         if setting.leaves:
             choices.append(LEAVE)
     if depth and mask and inside(mask):

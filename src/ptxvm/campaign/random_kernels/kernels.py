@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
@@ -28,6 +28,7 @@ from ptxvm.campaign.random_kernels.memory import OWN, size_of
 from ptxvm.campaign.random_kernels.parts import ALL, REGISTERS, Block, R, Shape, Statement, pure, written
 from ptxvm.campaign.random_kernels.warps import ARRIVAL, LOCK
 from ptxvm.dataclass import dataclass
+from ptxvm.machine.settings import Tiering
 
 SHAPES: list[Shape] = [
     (32,),
@@ -49,7 +50,9 @@ SHAPES: list[Shape] = [
     (31, 33),
 ]
 GRIDS: list[Shape] = [(1,), (2,), (3,), (2, 1, 2), (1, 3), (1, 2, 3)]
-LARGE = 512  # threads of a CTA from which on one is enough
+MANY_CTAS: list[Shape] = [(17,), (8, 5)]
+SMALL, LARGE = 64, 512  # threads of a CTA up to which a grid may have many of them, and from which on one is enough
+SKEWS = {False: (0, 0, 16, 32, 48), True: (0, 0, 0, 8, 4, 1)}  # by whether a kernel is stray
 CROWDED = 64  # threads of a CTA of which more take long to have a lock in turn
 SHORT = 30  # lines of a body that may stand four times
 LONG, WORK = (
@@ -72,12 +75,16 @@ class Watch(enum.Enum):
 
 @dataclass(frozen=True)
 class Launch:
-    """A grid, the seed of the data that a kernel reads, and its parameters `n` and `m`."""
+    """A grid, the seed of the data that a kernel reads, and its parameters `n` and `m`.
+
+    The array of rows lies `skew` bytes behind a multiple of a page.
+    """
 
     grid: Shape
     seed: int
     few: int
     many: int
+    skew: int = 0
 
     @property
     def ctas(self) -> int:
@@ -89,7 +96,8 @@ class Launch:
 class RandomKernel:
     """A kernel, the shape of its CTAs, and how it is launched.
 
-    `locks` where lanes spin, `leaves` where some end early.  `dead` are registers that nothing reads in the end.
+    `locks` where lanes spin, `leaves` where some end early, `stray` where accesses are wrong.  `dead` are registers that
+    nothing reads in the end.  Code is compiled as `tier` says.
     """
 
     body: Block
@@ -100,6 +108,8 @@ class RandomKernel:
     leaves: bool = False
     dead: frozenset[str] = frozenset()
     watch: Watch = Watch.NOTHING
+    stray: bool = False
+    tier: Tiering = Tiering.AUTO
 
     @property
     def threads(self) -> int:
@@ -110,6 +120,11 @@ class RandomKernel:
     def shared(self) -> int:
         """Bytes of dynamic shared memory of a CTA."""
         return OWN * -(-self.threads // 32) * 32
+
+    @cached_property
+    def has_rows(self) -> bool:
+        """Does it read the array of rows?"""
+        return "%rows" in written(self.body)
 
     @cached_property
     def text(self) -> str:
@@ -197,7 +212,8 @@ def kernels(draw: st.Draw) -> RandomKernel:
     leaves = draw(st.sampled_from([False, False, False, True]))
     locks = not leaves and prod(shape) <= CROWDED and draw(st.sampled_from([False, False, False, True]))
     pieces, depth, most = draw(st.sampled_from(SIZES))
-    whole = block(depth, "" if leaves else ALL, Setting(shape, calls, leaves, most))
+    stray = not leaves and not locks and draw(st.sampled_from([False] * 5 + [True]))
+    whole = block(depth, "" if leaves else ALL, Setting(shape, calls, leaves, most, stray))
     body = draw(bodies(whole, pieces, arrivals=calls and not leaves).filter(partial(is_short, shape)))
     if prod(shape) < LARGE and len(written(body).splitlines()) <= SHORT:
         body = body * draw(st.sampled_from([1, 1, 1, 1, 1, 1, 1, 4]))
@@ -211,7 +227,9 @@ def kernels(draw: st.Draw) -> RandomKernel:
     names = [f"%{letter}{n}" for letter, (_, count) in REGISTERS.items() for n in range(count)]
     dead = frozenset(draw(st.samples(names, draw(st.integers(0, len(names) // 2)))))
     watch = draw(st.sampled_from([*[Watch.NOTHING] * 4, Watch.PROFILE, Watch.PROFILE, Watch.CHECKS, Watch.SYNC]))
-    return RandomKernel(body, functions, shape, draw(launches(shape, 1 if locks else LAUNCHES)), locks, leaves, dead, watch)
+    tier = draw(st.sampled_from([Tiering.AUTO, Tiering.AUTO, Tiering.QUICK, Tiering.BEST]))
+    runs = draw(launches(shape, 1 if locks else LAUNCHES, SKEWS[stray]))
+    return RandomKernel(body, functions, shape, runs, locks, leaves, dead, watch, stray, tier)
 
 
 @st.composite
@@ -231,11 +249,11 @@ def is_short(shape: Shape, body: Block) -> bool:
     return 0 < lines <= LONG and sum(each.work for each in body) * (prod(shape) // 256 + 1) <= WORK
 
 
-def launches(shape: Shape, count: int) -> st.Strategy[list[Launch]]:
+def launches(shape: Shape, count: int, skews: Sequence[int]) -> st.Strategy[list[Launch]]:
     """Some launches: other grids, unless the CTA is large, other data and other parameters."""
-    grid = st.sampled_from(GRIDS if prod(shape) < LARGE else [(1,)])
-    seed = st.integers(0, 2**32 - 2)
-    return st.lists(st.builds(Launch, grid, seed, st.sampled_from(FEW), st.sampled_from(MANY)), count, count)
+    grid = st.sampled_from([(1,)] if prod(shape) >= LARGE else GRIDS if prod(shape) > SMALL else [*GRIDS, *MANY_CTAS])
+    few, many, seed = st.sampled_from(FEW), st.sampled_from(MANY), st.integers(0, 2**32 - 2)
+    return st.lists(st.builds(Launch, grid, seed, few, many, st.sampled_from(skews)), count, count)
 
 
 # ── what the body has ───────────────────────────────────────────────────────────────────
@@ -244,8 +262,8 @@ USED = re.compile(r"%[rdfghp]\d\b")
 COUNTS = re.compile(r"%(?:counts|anywords)\b")
 SHARED = re.compile(r"%(?:own|any|either|buffer)\b")
 LOCAL = re.compile(r"%(?:stack|anystack)\b")
-OWN_REGISTERS = re.compile(r"%[xyzv][a-z]\d+\b")
-OWN_TYPES = {"x": "b32", "y": "b64", "z": "pred", "v": "f32"}
+OWN_REGISTERS = re.compile(r"%[u-z][a-z]\d+\b")
+OWN_TYPES = {"x": "b32", "y": "b64", "z": "pred", "v": "f32", "u": "b16", "w": "f64"}
 """The registers that a statement declares for itself, by their first letter."""
 SHARED_CELLS, LOCAL_CELLS = [("shared", "%own")], [("local", "%stack")]
 VECTORS = {"r": 4, "d": 2, "f": 4, "g": 2, "h": 4}
@@ -395,14 +413,15 @@ TEMPLATE = """.version 9.0
 .const .align 16 .b32 table[32] = {{ 1, 2, 3, 4, 5, 0x80000000, 0x7f800000, 0xffffffff, 0x3f800000, 9, 10, 11, 12, 13, 14 }};
 .extern .shared .align 16 .b8 buffer[];
 {functions}
-.visible .entry random(.param .u64 in, .param .u64 work, .param .u64 words, .param .u64 out, .param .u32 n, .param .u32 m)
+.visible .entry random(.param .u64 in, .param .u64 work, .param .u64 words, .param .u64 out, .param .u64 rows, .param .u32 n,
+    .param .u32 m)
 {{
 {registers}
 {own}
     .reg .b32 %c<4>, %b<4>, %m<3>;
     .reg .pred %q<2>;
     .reg .b32 %t0, %t2, %own, %buffer, %counts, %thread, %whole, %few, %many, %total, %n<6>;
-    .reg .b64 %t1, %t3, %in, %words, %anywords, %any, %anystack, %either, %mine, %result, %stack;
+    .reg .b64 %t1, %t3, %in, %rows, %words, %anywords, %any, %anystack, %either, %mine, %result, %stack;
     .shared .align 16 .b8 counts[144];
     .shared .align 16 .b8 tile[{tile}];
     .local .align 16 .b8 stack[64];
@@ -410,6 +429,7 @@ TEMPLATE = """.version 9.0
     ld.param.u64 %mine, [work];
     ld.param.u64 %words, [words];
     ld.param.u64 %result, [out];
+    ld.param.u64 %rows, [rows];
     ld.param.u32 %few, [n];
     ld.param.u32 %many, [m];
     mov.u32 %n0, %tid.x;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -17,6 +18,8 @@ from ptxvm.campaign.random_kernels.control import arms
 from ptxvm.campaign.random_kernels.kernels import LONG, SHORT, Launch, RandomKernel, all_positions, kernel_of, random_kernel
 from ptxvm.campaign.random_kernels.memory import row
 from ptxvm.campaign.random_kernels.parts import REGISTERS, Shape, Statement, Strategy, written
+from ptxvm.campaign.random_kernels.rows import row_walk
+from ptxvm.campaign.random_kernels.strategies import just
 from ptxvm.campaign.random_kernels.warps import LOCK
 from ptxvm.engine.jit.cfg import if_conversion
 from ptxvm.engine.jit.memory.addressing import Addressing
@@ -179,7 +182,10 @@ def parts_of_a_cta_share_masks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("plant", "statement", "shape"),
-    [(arms_forget_each_other, arms(), (64,)), (parts_of_a_cta_share_masks, row(), (16, 16))],
+    [
+        (arms_forget_each_other, arms(), (64,)),
+        (parts_of_a_cta_share_masks, row(), (16, 16)),
+    ],
 )
 def test_defects_that_were_are_found(
     plant: Callable[[pytest.MonkeyPatch], None], statement: Strategy[Statement], shape: Shape, monkeypatch: pytest.MonkeyPatch
@@ -210,13 +216,58 @@ def test_what_an_engine_leaves_otherwise_is_noticed(monkeypatch: pytest.MonkeyPa
     """A defect is put in: compiled code that leaves another byte, counts another instruction or finds what is not there."""
     random, launched = random_kernel(1), engines.launched
 
-    def wrong(kernel: object, launch: object, *rest: object, **how: object) -> tuple[object, object]:
-        memory, result = launched(kernel, launch, *rest, **how)  # type: ignore[arg-type]
+    def wrong(memory: engines.Memory, kernel: ptxvm.Kernel, **how: Any) -> Any:
+        result = launched(memory, kernel, **how)
         if how["engine"] == "jit":
             memory.arrays[3][7] ^= np.uint8(1)
-        return memory, result
+        return result
 
     engines.compare(random)
     monkeypatch.setattr(engines, "launched", wrong)
     with pytest.raises(AssertionError, match="the engines disagree: byte 7 of result of thread 0, and 1 bytes in all"):
         engines.compare(random)
+
+
+def row_kernel(number: int, *, stray: bool) -> RandomKernel:
+    """A kernel that walks along rows."""
+    random = Random(number)
+    body = [row_walk(just([]), stray=stray).draw(random) for _ in range(2)]
+    return RandomKernel(body, [], (32,), [Launch((2,), number, 3, 32)], stray=stray)
+
+
+def test_walks_along_rows_stay_within_them_unless_they_are_stray() -> None:
+    """Some of those that are stray are faults, of addresses and of alignment."""
+    kinds, read = set(), 0
+    for number in range(60):
+        kernel = row_kernel(number, stray=number % 2 == 1)
+        read += kernel.has_rows
+        try:
+            engines.launched(engines.Memory(kernel, kernel.launches[0]), ptxvm.load(kernel.text).kernel(), engine="interp")
+        except ptxvm.Fault as fault:
+            kinds.add((fault.kind, kernel.stray))
+    assert kinds >= {("out-of-bounds", True), ("misaligned", True)}
+    assert all(stray for _, stray in kinds)
+    assert read > 40
+
+
+def test_another_fault_of_one_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect is put in: compiled code has no fault, or tells that of another thread."""
+    launched, planted = engines.launched, list[ptxvm.Fault]()
+
+    def wrong(*args: Any, engine: str, **how: Any) -> Any:
+        if engine == "jit" and planted:
+            raise planted[0]
+        return launched(*args, engine=engine, **how)
+
+    for number in range(1, 60, 2):
+        kernel = row_kernel(number, stray=True)
+        try:
+            engines.launched(engines.Memory(kernel, kernel.launches[0]), ptxvm.load(kernel.text).kernel(), engine="interp")
+        except ptxvm.Fault as fault:
+            engines.compare(kernel)
+            place = replace(fault.place, thread=(31, 0, 0) if fault.place.thread != (31, 0, 0) else (0, 0, 0))
+            planted.append(ptxvm.Fault(fault.kind, fault.message, place=place, address=fault.address, size=fault.size))
+            break
+    monkeypatch.setattr(engines, "launched", wrong)
+    with pytest.raises(AssertionError, match="the engines have different faults"):
+        engines.compare(kernel)
