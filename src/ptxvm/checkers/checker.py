@@ -422,12 +422,12 @@ class Checker:
         """Report a fault as a finding; execution continues where it can."""
         if bound is not None:
             party = Party("access", self.scenes.place(bound, thread), fault.address or 0)
-            self._add(fault.kind, fault.message, bound, party)
+            self._add(fault.kind, fault.message, bound, party, fault=fault)
         elif not any(each.kind == fault.kind and each.span == fault.place.span for each in self.findings):
             scene = self._running[-1]
             place = replace(fault.place, grid=scene.grid, launched=scene.launched)
             self._record((fault.kind, place.span), Finding(
-                fault.kind, fault.message, (Party(fault.kind, place, fault.address or 0),), span=place.span,
+                fault.kind, fault.message, (Party(fault.kind, place, fault.address or 0),), fault=fault, span=place.span,
             ))  # fmt: skip
         return True
 
@@ -530,8 +530,8 @@ class Checker:
         said = f"reading {which} of tensor memory, which nothing has written since the allocation"
         self._add("uninitialised-read", said, bound, Party(Verb.READ, self.scenes.place(bound, thread)), "tensor")
 
-    def _add(self, kind: str, said: str, bound: Bound, party: Party, space: str = "") -> None:
-        finding = Finding(kind, said, (party,), space=space, span=span(bound), column=column(bound))
+    def _add(self, kind: str, said: str, bound: Bound, party: Party, space: str = "", fault: Fault | None = None) -> None:
+        finding = Finding(kind, said, (party,), space=space, fault=fault, span=span(bound), column=column(bound))
         self._record((kind, id(bound)), finding, [bound])
 
     def _record(self, key: tuple[object, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> None:

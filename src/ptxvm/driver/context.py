@@ -89,13 +89,14 @@ class Context:
         """The legacy default stream: of work that names no stream."""
         return Stream(self, is_default=True)
 
-    def fail(self, error: Exception) -> None:
-        """Log the error of a kernel, and keep its code until the context is reset, as hardware does.
+    def fail(self, error: Exception, *, told: bool = False) -> None:
+        """Log the error of a kernel, unless it is told, and keep its code until the context is reset, as hardware does.
 
         An error that kernels do not have is one of ptxvm: its log shows where.
         """
         known = isinstance(error, PTXVMError | MemoryError)
-        LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
+        if not told:
+            LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
             self.cells[FAILURE] = result_of(error)
 

@@ -90,7 +90,8 @@ class Launch(NamedTuple):
         """Run the kernel.  Whatever it raises becomes the error of the context, and a KernelError."""
         if (launch := self if self.record is None else self.present()) is None:
             return
-        context, profiled, fault = self.configuration.context, profile(), None
+        context, profiled = self.configuration.context, profile()
+        fault: Exception | None = None
         begun = time.perf_counter() if profiled is not None else 0.0
         try:
             with host_memory(context.device.ordinal).accessible(launch.arguments):
@@ -101,6 +102,8 @@ class Launch(NamedTuple):
         else:
             for finding in found:
                 FINDINGS.add(finding)
+            if (fault := FINDINGS.fault(found)) is not None:
+                context.fail(fault, told=True)
         if profiled is not None:
             profiled.add(self.kernel.function.name, time.perf_counter() - begun)
         if fault is not None:

@@ -11,11 +11,12 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver.environment import environment
 from ptxvm.machine import options
 from ptxvm.machine.events import Finding
@@ -99,7 +100,7 @@ class Findings:
         if key in self.seen or finding.code in environment().allowed:
             return
         self.seen.add(key)
-        if not environment().suppressions.names(finding.kernel, finding.code, finding.line):
+        if not self.is_meant(finding):
             LOG.warning("ptxvm: in kernel %s: %s", finding.kernel, finding)
         if path := os.environ.get("PTXVM_FINDINGS"):
             with Path(path).open("a", encoding="utf-8") as file:
@@ -111,6 +112,16 @@ class Findings:
                     **finding.details,
                 }
                 file.write(json.dumps(entry) + "\n")
+
+    @staticmethod
+    def is_meant(finding: Finding) -> bool:
+        """Does the environment allow it, or suppress it?"""
+        chosen = environment()
+        return finding.code in chosen.allowed or chosen.suppressions.names(finding.kernel, finding.code, finding.line)
+
+    def fault(self, found: Sequence[Finding]) -> Fault | None:
+        """What makes a launch with these findings fail, None for nothing: a wrong access, as by memcheck, or a trap."""
+        return next((each.fault for each in found if each.fault is not None and not self.is_meant(each)), None)
 
 
 FINDINGS = Findings()

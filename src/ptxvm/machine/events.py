@@ -186,6 +186,7 @@ class Finding:
     seed: int | None = None
     kernel: str = ""
     grid: int = 0  # the number of the launch
+    fault: Fault | None = field(default=None, repr=False, compare=False)  # that ends the launch where nothing is checked
     span: Span = field(default=Span(0, 0), repr=False)
     related: Span = field(default=Span(0, 0), repr=False)
     column: int = 1

@@ -19,6 +19,7 @@ import pytest
 from scale_kernel import scale
 
 import ptxvm
+from ptxvm.driver import context
 from ptxvm.libcuda.embedded import library_of_python
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
@@ -148,6 +149,30 @@ def test_a_failed_kernel_is_the_result_of_every_later_call(cuda, kernel, caplog)
     assert "in kernel wild" in caplog.text
     cuda.function("cuDevicePrimaryCtxReset_v2")(0)
     cuda.function("cuCtxSynchronize")()
+
+
+@pytest.mark.parametrize("checks", ["race", "memory"])
+@pytest.mark.parametrize(
+    ("statement", "result"),
+    [
+        ("st.global.u32 [%rd], 1", ILLEGAL_ADDRESS),
+        ("ld.global.u32 %r, [at+1]", 716),
+        ("trap", 719),
+        ("ld.global.u32 %r, [at]", 0),
+    ],
+)
+def test_what_ends_a_launch_fails_it_under_checks_too(cuda, caplog, monkeypatch, checks, statement, result):
+    """As memcheck, which ends the context of a kernel after a wrong access: no check makes a success of a failure."""
+    kernel = f".visible .entry go_{checks}() {{ .reg .b64 %rd; .reg .b32 %r; mov.u64 %rd, 64; {statement}; }}"
+    text = f".version 7.8 .target sm_80 .address_size 64 .global .align 8 .b8 at[8]; {kernel}"
+    module, kernel = c_void_p(), c_void_p()
+    cuda.function("cuModuleLoadData")(byref(module), text.encode())
+    cuda.function("cuModuleGetFunction")(byref(kernel), module, f"go_{checks}".encode())
+    monkeypatch.setattr(context, "wanted", lambda: frozenset({checks}))
+    cuda.library.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+    assert cuda.library.cuCtxSynchronize() == result
+    assert cuda.library.cuMemAlloc_v2(byref(c_uint64()), c_size_t(4)) == result
+    assert len([each for each in caplog.records if each.levelno >= logging.WARNING]) == (result != 0)  # it is told once
 
 
 def test_a_defect_of_an_engine_is_no_wrong_call_and_its_log_shows_where(cuda, kernel, caplog, monkeypatch):
@@ -468,8 +493,11 @@ ONE_TOO_MANY = b"""
 """
 
 
-@pytest.mark.parametrize(("options", "status", "expected"), [([], 7, 7), (["--check", "memory", "--summary"], 0, 1)])
-def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, status, expected):
+@pytest.mark.parametrize(
+    ("options", "status", "expected", "result"),
+    [([], 7, 7, 0), (["--check", "memory", "--summary"], 0, 1, ILLEGAL_ADDRESS)],
+)
+def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, status, expected, result):
     """An allocation has the granularity of hardware, 512 bytes, unless memory is checked; a finding is a failure."""
     command = [
         sys.executable,
@@ -487,7 +515,7 @@ def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, 
     ]
     program = PROGRAM.replace("PTX", repr(ONE_TOO_MANY)).replace("STATUS", str(status))
     done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (expected, "0 0 7 5\n3\n0\n0 0\n0 1, freed 00"), done.stderr
+    assert (done.returncode, done.stdout) == (expected, f"0 0 7 5\n3\n0\n0 {result}\n0 1, freed 00"), done.stderr
     if options:
         assert "out-of-bounds" in done.stderr
         headings, row, *others = done.stderr.splitlines()[-5:]
