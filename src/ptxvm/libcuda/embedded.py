@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import TracebackType
 
@@ -23,11 +24,17 @@ from ptxvm.libcuda.starter import Starter
 
 SCRIPT = """\
 import sys
-sys.path[:] = {path!r}
-from ptxvm.libcuda.embedded import started
-started()
-from {install} import install
-install()
+from importlib.machinery import EXTENSION_SUFFIXES
+path = {path!r}
+own = sys.argv[:1] == [{program!r}]  # was this Python started for the libraries?  Else the program is of Python
+if EXTENSION_SUFFIXES[0] == {suffix!r}:
+    sys.path[:] = path if own else [*sys.path, *(each for each in path if each not in sys.path)]
+    from ptxvm.libcuda.embedded import started
+    started()
+    from {install} import install
+    install()
+elif not getattr(sys.modules.get("sitecustomize"), "said", ""):
+    sys.stderr.write("ptxvm: " + sys.executable + " is another Python than that of ptxvm; `pip install ptxvm` there\\n")
 """
 LEAVE = "ptxvm_leave"  # a function of every library: the program exits
 HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -133,7 +140,9 @@ LEAVING = HANDLER(leave)
 @cache
 def starter(install: str) -> Starter:
     """The starter of this Python in another process; `install` is a module with a function of that name."""
-    return Starter(SCRIPT.format(path=sys.path, install=install), sys.executable, library_of_python())
+    suffix = EXTENSION_SUFFIXES[0]
+    script = SCRIPT.format(path=sys.path, install=install, program=sys.executable, suffix=suffix)
+    return Starter(script, sys.executable, library_of_python())
 
 
 def library_of_python() -> str:

@@ -4,6 +4,7 @@ Each client looks for the driver in its own way: by soname (`LD_LIBRARY_PATH`), 
 linker (Triton).  Triton also calls an assembler for machine code; here that is a script which passes the PTX on.  PyCUDA asks
 nvcc for it; a script that stands before nvcc makes PTX.  Triton finds its backends by entry points on `sys.path`, the last of
 a name: the folder has one.  Python processes fill the library's functions when they start, by a `sitecustomize` module.
+The folder has the package ptxvm itself, and nothing else of the Python that it is of: a client's Python has its own packages.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from ptxvm.libcuda.jitlink import write_linker
@@ -19,7 +22,7 @@ from ptxvm.libcuda.nvrtc import write_compilers
 from ptxvm.libcuda.toolkit import MAJORS
 from ptxvm.libcudart.library import install, write_runtime
 
-PACKAGES = Path(__file__).parents[2]  # the folder of the package ptxvm
+PACKAGE = Path(__file__).resolve().parents[1]  # the package ptxvm
 
 PTXAS = """\
 #!/bin/sh
@@ -77,10 +80,24 @@ import os
 import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
+said = ""
 try:
-    from ptxvm.libcudart.library import install
+    if sys.version_info < (3, 11):
+        raise ImportError("Python 3.11")
+    try:
+        from ptxvm.libcudart.library import install
+    except ImportError:
+        if importlib.machinery.EXTENSION_SUFFIXES[0] != "TAG":  # of the Python of `ptxvm exec`
+            raise
+        import pathlib
+        from ptxvm.libcudart.lent_packages import lend
+        sys.path.append(str(lend(pathlib.Path(here), PLACES)))
+        from ptxvm.libcudart.library import install
 except ImportError as wrong:
-    sys.stderr.write(f"ptxvm: {sys.executable} lacks a module of ptxvm: {wrong}; `pip install ptxvm` there\\n")
+    said = "lacks a module of ptxvm: %s; `pip install ptxvm` there" % wrong
+    if sys.version_info < (3, 11):
+        said = "is Python %d.%d, and ptxvm is for 3.11 or later" % sys.version_info[:2]
+    sys.stderr.write("ptxvm: %s %s\\n" % (sys.executable, said))
 else:
     install()
 sys.path.append(os.path.join(here, "plugins"))  # behind the packages that it replaces entry points of
@@ -110,7 +127,9 @@ def prepare(folder: Path) -> dict[str, str]:
     ptxas = folder / "ptxas"
     ptxas.write_text(PTXAS, encoding="ascii")
     ptxas.chmod(0o755)
-    (folder / "sitecustomize.py").write_text(STARTUP, encoding="ascii")
+    (folder / "sitecustomize.py").write_text(startup(), encoding="utf-8")
+    with suppress(FileExistsError):
+        (folder / PACKAGE.name).symlink_to(PACKAGE)
     compilers = write_nvcc(folder)
     plugin = folder / "plugins" / "ptxvm_triton-0.dist-info"
     plugin.mkdir(parents=True, exist_ok=True)
@@ -121,13 +140,19 @@ def prepare(folder: Path) -> dict[str, str]:
         "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", folder),
         "LIBRARY_PATH": before("LIBRARY_PATH", folder),  # where compilers look for what -lcuda and -lcudart name
         "PATH": before("PATH", *compilers),
-        "PYTHONPATH": before("PYTHONPATH", folder, PACKAGES),
+        "PYTHONPATH": before("PYTHONPATH", folder),
         "TRITON_LIBCUDA_PATH": str(folder),
         "TRITON_PTXAS_PATH": str(ptxas),
         "TRITON_PTXAS_BLACKWELL_PATH": str(ptxas),
         "TRITON_DEFAULT_BACKEND": "nvidia",
         "TRITON_CACHE_DIR": os.environ.get("TRITON_CACHE_DIR", str(folder / "triton")),
     }
+
+
+def startup() -> str:
+    """What Python processes run when they start."""
+    places = [place for place in sys.path if Path(place).is_dir()]
+    return STARTUP.replace("TAG", EXTENSION_SUFFIXES[0]).replace("PLACES", repr(places))
 
 
 def write_nvcc(folder: Path) -> list[Path]:

@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
 from ptxvm.libcuda.embedded import library_of_python
+from ptxvm.libcudart.lent_packages import lend
 from ptxvm.libcudart.process import prepare
 
 SAYS = """\
@@ -78,6 +80,59 @@ def test_a_python_without_what_ptxvm_needs_is_told_so(tmp_path):
     assert (done.returncode, done.stdout) == (0, "ran\n")
     lacking = "lacks a module of ptxvm: No module named 'ml_dtypes'"
     assert done.stderr == f"ptxvm: {sys.executable} {lacking}; `pip install ptxvm` there\n"
+
+
+DEVICES = """
+import ctypes
+import importlib.util
+count = ctypes.c_int()
+cuda = ctypes.CDLL("libcuda.so.1")
+print(cuda.cuInit(0), cuda.cuDeviceGetCount(ctypes.byref(count)), count.value)
+import beside
+print([name for name in ("numpy", "pytest") if importlib.util.find_spec(name)])
+"""
+
+
+def run_beside(tmp_path, *python):
+    """Run a program that asks for devices, and then imports what is beside it."""
+    (tmp_path / "app.py").write_text(DEVICES)
+    (tmp_path / "beside.py").touch()
+    command = [sys.executable, "-m", "ptxvm", "exec", "--", *python, str(tmp_path / "app.py")]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_python_without_packages_gets_those_that_ptxvm_needs_and_no_others(tmp_path):
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    done = run_beside(tmp_path, tmp_path / "bare" / "bin" / "python")
+    assert (done.stdout, done.stderr) == ("0 0 1\n['numpy']\n", "")
+
+
+@pytest.mark.skipif(not library_of_python(), reason="this Python has no shared library")
+def test_a_python_that_leaves_the_environment_keeps_its_path(tmp_path):
+    """Without its `sitecustomize` the library starts at the first call, in the Python that is there."""
+    done = run_beside(tmp_path, sys.executable, "-E")
+    assert (done.stdout, done.stderr) == ("0 0 1\n['numpy', 'pytest']\n", "")
+
+
+def test_packages_are_lent_with_what_they_require(tmp_path):
+    places = tmp_path / "site-packages"
+    for name, requires in {
+        "ptxvm": ["One_Name>=2"],
+        "one_name": ["two; extra == 'more'", "three"],
+        "two": [],
+        "three": [],
+    }.items():
+        info = places / f"{name}-1.dist-info"
+        info.mkdir(parents=True)
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1", *(f"Requires-Dist: {each}" for each in requires)]
+        (info / "METADATA").write_text("\n".join(lines))
+        files = [f"{name}/__init__.py", f"{name}.libs/lib.so", f"{name}-1.dist-info/METADATA", "../../bin/x", f"{name}.pth"]
+        (info / "RECORD").write_text("".join(f"{each},,\n" for each in files))
+    lent = lend(tmp_path, [str(places)])
+    assert {each.name: each.readlink() for each in lent.iterdir()} == {
+        name: places / name for name in ("one_name", "one_name.libs", "three", "three.libs")
+    }
+    assert lend(tmp_path, [str(places)]) == lent  # a second process
 
 
 def test_without_nvcc_the_path_is_as_it_was(tmp_path, monkeypatch):
