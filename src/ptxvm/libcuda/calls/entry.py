@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 from ptxvm.driver.results import BuildError, DriverError, Result, member
 from ptxvm.libcuda.c_values import put_i32, put_u64, string
 from ptxvm.libcuda.session import function, session
@@ -9,6 +11,8 @@ from ptxvm.libcuda.signatures import symbol_for
 
 VERSION = 13050  # of CUDA, as 1000 times the major number
 LEGACY, PER_THREAD = 1, 2  # CU_GET_PROC_ADDRESS_LEGACY_STREAM, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+TABLE_OF_RUNTIME = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
+"""The table that NVIDIA's runtime library asks for, of CUDA 13.0 as of 13.4: by that it is known."""
 STATIC_RUNTIME = (
     "a part of this process contains NVIDIA's CUDA runtime library, linked statically (nvcc does so by default). It works with "
     "NVIDIA's driver only, and its calls fail. Link the program with `nvcc -cudart shared`: `ptxvm exec` has a runtime "
@@ -82,9 +86,11 @@ def put_address(name: int, out: int, version: int, flags: int) -> str | None:
 
 @function("cuGetExportTable", stateless=True)
 def export_table(out: int, which: int) -> None:
-    """NVIDIA's private tables; this driver has none."""
+    """NVIDIA's private tables; this driver has none.  NVRTC goes on without, and NVIDIA's runtime library does not."""
     put_u64(out, 0)
-    raise BuildError(Result.NOT_FOUND, STATIC_RUNTIME)
+    if which and ctypes.string_at(which, 16) == TABLE_OF_RUNTIME:
+        raise BuildError(Result.NOT_FOUND, STATIC_RUNTIME)
+    raise DriverError(Result.NOT_FOUND, f"there is no table of {which:#x}")
 
 
 @function("cuProfilerStart", "cuProfilerStop", "cuProfilerInitialize")
