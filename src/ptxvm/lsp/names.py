@@ -142,18 +142,22 @@ class NameTable:
 def of_body(node: tree.Function, text: str, start: int) -> NameTable:
     """The definitions within a function: parameters, registers, variables, labels; `text` is that of its body at `start`."""
     found = NameTable()
-    end = start + len(text)
-    for formal in (*node.results, *node.parameters):
-        kind = NameKind.REGISTER if formal.space == "reg" else NameKind.PARAMETER
-        for each in of_variable(formal, kind, formal.start, end):
-            found.add(each)
-    for each in _of_text(text):
+    for each in of_parameters(node, start + len(text)):
+        found.add(each)
+    for each in of_text(text):
         found.add(each.moved(start))
     return found
 
 
+def of_parameters(node: tree.Function, end: int) -> Iterator[Definition]:
+    """The parameters of a function whose body ends at a place."""
+    for formal in (*node.results, *node.parameters):
+        kind = NameKind.REGISTER if formal.space == "reg" else NameKind.PARAMETER
+        yield from of_variable(formal, kind, formal.start, end)
+
+
 @lru_cache(maxsize=MOST_BODIES)
-def _of_text(text: str) -> tuple[Definition, ...]:
+def of_text(text: str) -> tuple[Definition, ...]:
     """The definitions in the text of a body, with places in that text."""
     return tuple(_of_block(structure(text)))
 

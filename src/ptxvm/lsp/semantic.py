@@ -1,19 +1,28 @@
-"""Semantic tokens: what each word of a document is, for the editor to colour; whole, by range, and as a difference."""
+"""Semantic tokens: what each word of a document is, for the editor to colour; whole, by range, and as a difference.
+
+They are incremental: the tokens of a piece are kept while its text, and what its names mean, stay.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 
 from lsprotocol import types
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
+from ptxvm.analysis.scope import DIGITS
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import SPECIAL
+from ptxvm.lsp import names
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.module import FunctionView, is_opcode
 from ptxvm.lsp.names import NameKind
+from ptxvm.lsp.pieces import Piece, pieces_of
+from ptxvm.lsp.text import DocumentText
 from ptxvm.reference.directive_words import DIRECTIVES
 
 TYPES = ("comment", "string", "number", "keyword", "modifier", "type", "variable", "parameter", "function", "label", "macro")
@@ -22,7 +31,12 @@ TYPES = ("comment", "string", "number", "keyword", "modifier", "type", "variable
 MODIFIERS = ("declaration", "readonly", "static")
 """What else a token may be: a declaration; a special register; a variable of the module."""
 
+DECLARATION, READONLY, STATIC = (1 << n for n in range(len(MODIFIERS)))
+
 LEGEND = types.SemanticTokensLegend(list(TYPES), list(MODIFIERS))
+
+MOST_PIECES = 1 << 13
+"""The pieces that are remembered; all are forgotten where there are more."""
 
 SPACES = frozenset(Space)
 """The state spaces, which are modifiers of instructions too."""
@@ -40,7 +54,8 @@ KINDS = {
 
 _TOKEN = re.compile(
     r"""
-      (?P<comment> //[^\r\n]* | /\*.*?(?:\*/|\Z) )
+      (?P<line> \r\n? | \n )
+    | (?P<comment> //[^\r\n]* | /\*.*?(?:\*/|\Z) )
     | (?P<string> "[^"\r\n]*" )
     | (?P<number> (?<![\w$%.]) \d[\w.]* )
     | (?P<dotted> (?<=\.) [A-Za-z_]\w* (?: ::\w+ )* )
@@ -49,29 +64,171 @@ _TOKEN = re.compile(
     re.ASCII | re.VERBOSE | re.DOTALL,
 )
 
-Token = tuple[int, int, str, int]
-"""The span of a token, its type, and its modifiers as bits."""
+Meaning = tuple[str, int]
+"""The kind of a token, and its modifiers as bits; no kind is that of a word without a token."""
 
 
-def tokens(document: Document, start: int = 0, end: int | None = None) -> types.SemanticTokens:
-    """The tokens of a document, or of a part of it, as the protocol codes them: each place from the one before."""
-    text = document.text
-    last = len(text.text) if end is None else end
+@dataclass(frozen=True, slots=True)
+class PieceTokens:
+    """The tokens of a piece, in the protocol's code of differences; the first one is counted from where the piece begins.
+
+    `lines` and `column` are the place of the last token.  `meanings` are those of its names, without which it must be looked
+    at again.
+    """
+
+    data: Sequence[int]
+    lines: int
+    column: int
+    meanings: dict[str, Meaning]
+
+
+class Tokens:
+    """The tokens of the pieces that were looked at, of all documents."""
+
+    def __init__(self) -> None:
+        self.looked_at = 0  # the pieces whose tokens were not known
+        self._known: dict[tuple[str, tuple[int, ...]], PieceTokens] = {}
+
+    def of(self, document: Document, first: int = 0, last: int | None = None) -> Iterator[tuple[Piece, PieceTokens]]:
+        """The pieces in a span of a document; each is looked at when it is asked for, so that other work may come between."""
+        if len(self._known) > MOST_PIECES:
+            self._known.clear()
+        scope = Scope(document)
+        for piece in pieces_of(document):
+            if piece.end <= first or (last is not None and last < piece.start):
+                continue
+            scope.enter(piece.function)
+            text, declared = document.text.text[piece.start : piece.end], scope.declared(piece)
+            known = self._known.get((text, declared))
+            if known is None or any(scope.meaning(name) != meaning for name, meaning in known.meanings.items()):
+                self.looked_at += 1
+                known = tokens_of(DocumentText(text, document.text.encoding), scope, frozenset(declared))
+                self._known[text, declared] = known
+            yield piece, known
+
+    def in_range(self, document: Document, range: types.Range) -> types.SemanticTokens:
+        """The tokens of the lines of a range."""
+        first, last = range.start.line, range.end.line
+        pieces = self.of(document, document.text.line_span(first)[0], document.text.line_span(last)[1])
+        found: list[int] = []
+        line = 0
+        for lines, *rest in _by_five(joined(document, pieces).data):
+            line += lines
+            if first <= line <= last:
+                found += (lines if found else line, *rest)
+        return types.SemanticTokens(found)
+
+
+class Scope:
+    """What names mean in the function that was entered last, and where they are declared."""
+
+    def __init__(self, document: Document) -> None:
+        every = document.module.names.every
+        self._module = {each.name: _meaning(each.kind, STATIC if each.kind is NameKind.VARIABLE else 0) for each in every}
+        self._declared = sorted(each.start for each in every)
+        self._function: FunctionView | None = None
+        self._inside: dict[str, Meaning] = {}
+        self._declared_inside: list[int] = []
+
+    def enter(self, function: FunctionView | None) -> None:
+        """Let a function be the one whose names are known."""
+        if function is self._function:
+            return
+        self._function, self._inside, self._declared_inside = function, {}, []
+        if function is not None:
+            parameters, inside = list(names.of_parameters(function.node, function.end)), names.of_text(function.text)
+            self._inside = {each.name: _meaning(each.kind) for each in (*parameters, *inside)}
+            starts = (*(each.start for each in parameters), *(function.start + each.start for each in inside))
+            self._declared_inside = sorted(starts)
+
+    def declared(self, piece: Piece) -> tuple[int, ...]:
+        """Where names are declared in a piece, from its begin."""
+        found = set()
+        for places in (self._declared, self._declared_inside):
+            found.update(places[bisect_left(places, piece.start) : bisect_left(places, piece.end)])
+        return tuple(sorted(at - piece.start for at in found))
+
+    def meaning(self, name: str) -> Meaning:
+        """What a name means as a token; of a family of registers, the begin of its names is known."""
+        found = self._inside.get(name) or self._inside.get(name.rstrip(DIGITS)) or self._module.get(name)
+        return found or _meaning_anywhere(name)
+
+
+def _meaning(kind: NameKind, modifiers: int = 0) -> Meaning:
+    return KINDS[kind], modifiers
+
+
+@cache
+def _meaning_anywhere(name: str) -> Meaning:
+    """What a name means that is not declared."""
+    if name[0] in "%W" and name.removeprefix("%") in SPECIAL:
+        return "variable", READONLY
+    return ("macro", 0) if is_opcode(name) else ("", 0)
+
+
+@cache
+def _meaning_dotted(word: str) -> Meaning:
+    """What a word behind a dot means."""
+    if word in Type.named:
+        return "type", 0
+    return ("keyword" if f".{word}" in DIRECTIVES and word not in SPACES else "modifier"), 0
+
+
+# ── the protocol's code ─────────────────────────────────────────────────────────────────
+
+
+def tokens_of(text: DocumentText, scope: Scope, declared: Collection[int]) -> PieceTokens:
+    """The tokens of a piece, by its text and the places where names are declared in it."""
     data: list[int] = []
-    line = column = 0
-    for first, behind, kind, modifiers in _by_line(document, _tokens(document, start, last)):
-        at = text.line(first)
-        units = text.units(text.line_starts[at], first)
-        data += (at - line, units - (column if at == line else 0), text.units(first, behind), TYPES.index(kind), modifiers)
-        line, column = at, units
+    meanings: dict[str, Meaning] = {}
+    line = column = 0  # of the last token
+    here = line_start = 0
+    for found in _TOKEN.finditer(text.text):
+        group, word = found.lastgroup or "", found[0]
+        if group == "line":
+            here, line_start = here + 1, found.end()
+            continue
+        if group == "name":
+            kind, modifiers = meanings.get(word) or meanings.setdefault(word, scope.meaning(word))
+            if not kind:
+                continue
+        else:
+            kind, modifiers = _meaning_dotted(word) if group == "dotted" else (group, 0)
+        for start, end in (found.span(),) if group != "comment" else _rows(text, *found.span()):
+            if group == "comment":
+                here = text.line(start)
+                line_start = text.line_starts[here]
+            at = text.units(line_start, start)
+            numbers = NUMBERS[kind], modifiers | (DECLARATION if start in declared else 0)
+            data += (here - line, at - column if here == line else at, text.units(start, end), *numbers)
+            line, column = here, at
+    return PieceTokens(data, line, column, meanings)
+
+
+NUMBERS = {kind: number for number, kind in enumerate(TYPES)}
+
+
+def _rows(text: DocumentText, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The spans of a comment on each line."""
+    for line in range(text.line(start), text.line(max(start, end - 1)) + 1):
+        line_start, line_end = text.line_span(line)
+        if (first := max(start, line_start)) < (last := min(end, line_end)):
+            yield first, last
+
+
+def joined(document: Document, pieces: Iterable[tuple[Piece, PieceTokens]]) -> types.SemanticTokens:
+    """The tokens of pieces that follow each other."""
+    data: list[int] = []
+    line = column = 0  # of the last token
+    for piece, tokens in pieces:
+        if not tokens.data:
+            continue
+        start = document.text.position(piece.start)
+        lines, columns, *rest = tokens.data
+        here, at = start.line + lines, columns if lines else start.character + columns
+        data += (here - line, at - column if here == line else at, *rest)
+        line, column = start.line + tokens.lines, tokens.column if tokens.lines else start.character + tokens.column
     return types.SemanticTokens(data, result_id=str(document.version))
-
-
-def in_range(document: Document, range: types.Range) -> types.SemanticTokens:
-    """The tokens of the lines of a range."""
-    first, last = range.start.line, range.end.line
-    found = tokens(document, document.text.line_span(first)[0], document.text.line_span(last)[1])
-    return types.SemanticTokens(found.data)
 
 
 def delta(before: types.SemanticTokens, now: types.SemanticTokens) -> types.SemanticTokensDelta:
@@ -84,75 +241,17 @@ def delta(before: types.SemanticTokens, now: types.SemanticTokens) -> types.Sema
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many numbers two lists have in common at their begin."""
-    for at, (mine, others) in enumerate(zip(one, other, strict=False)):
-        if mine != others:
-            return at
-    return min(len(one), len(other))
+    """How many numbers two lists have in common at their begin; half as many are compared in each step, all at once."""
+    low, high = 0, min(len(one), len(other))  # so many are equal; so many may be
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
-def _by_line(document: Document, found: Iterator[Token]) -> Iterator[Token]:
-    """The same; a token over several lines is one on each."""
-    text = document.text
-    for start, end, kind, modifiers in found:
-        first, last = text.line(start), text.line(max(start, end - 1))
-        for line in range(first, last + 1):
-            line_start, line_end = text.line_span(line)
-            if (here := max(start, line_start)) < (behind := min(end, line_end)):
-                yield here, behind, kind, modifiers
-
-
-def _tokens(document: Document, start: int, end: int) -> Iterator[Token]:
-    module = document.module
-    function: FunctionView | None = None
-    kinds: dict[str, tuple[str, int]] = {}
-    of_module = {each.name: _known(each.kind, of_module=True) for each in module.names.every}
-    declared = {each.start for each in module.names.every}
-    text = document.source.text
-    behind = -1
-    for found in _TOKEN.finditer(text, start, end):
-        at = found.start()
-        if at >= behind:
-            function = module.function_at(at)
-            kinds = _kinds(function) if function is not None else {}
-            declared |= {each.start for each in function.names.every} if function is not None else set()
-            behind = function.end if function is not None else _next_function(document, at)
-        group = found.lastgroup or ""
-        kind, modifiers = (group, 0) if group in TYPES else _word(found[0], kinds, of_module, dotted=group == "dotted")
-        if kind:
-            yield at, found.end(), kind, modifiers | (at in declared)
-
-
-def _next_function(document: Document, offset: int) -> int:
-    starts = (function.node.start for function in document.module.functions)
-    return next((start for start in starts if start > offset), len(document.text.text) + 1)
-
-
-def _kinds(function: FunctionView) -> dict[str, tuple[str, int]]:
-    """The names of a function; of a family the begin of its names."""
-    return {each.name: _known(each.kind, of_module=False) for each in function.names.every}
-
-
-def _known(kind: NameKind, *, of_module: bool) -> tuple[str, int]:
-    return KINDS[kind], 4 if of_module and kind is NameKind.VARIABLE else 0
-
-
-def _word(
-    word: str, kinds: dict[str, tuple[str, int]], of_module: dict[str, tuple[str, int]], *, dotted: bool
-) -> tuple[str, int]:
-    """What a name is, or a word behind a dot."""
-    if dotted:
-        return (
-            "type" if word in Type.named else "keyword" if f".{word}" in DIRECTIVES and word not in SPACES else "modifier"
-        ), 0
-    found = kinds.get(word) or kinds.get(word.rstrip("0123456789")) or of_module.get(word)
-    if found is not None:
-        return found
-    if word[0] in "%W" and word.removeprefix("%") in SPECIAL:
-        return "variable", 2
-    return ("macro", 0) if _opcode(word) else ("", 0)
-
-
-@cache
-def _opcode(word: str) -> bool:
-    return is_opcode(word)
+def _by_five(data: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    numbers = iter(data)
+    return zip(numbers, numbers, numbers, numbers, numbers, strict=True)

@@ -46,7 +46,8 @@ class Server(LanguageServer):
         self.hints = Hints(self.checker)
         self._slice = SLICE
         self._found: tuple[Document, list[Diagnostic]] | None = None
-        self._tokens: dict[str, types.SemanticTokens] = {}
+        self.tokens = semantic.Tokens()
+        self._told: dict[str, types.SemanticTokens] = {}  # the tokens that the editor has, by URI
         self._due: dict[str, asyncio.TimerHandle | asyncio.Task[None]] = {}
         for method, handler, options in HANDLERS:
             self.feature(method, options)(_bound(self, handler))
@@ -72,7 +73,7 @@ class Server(LanguageServer):
         uri = params.text_document.uri
         if (due := self._due.pop(uri, None)) is not None:
             due.cancel()
-        self._tokens.pop(uri, None)
+        self._told.pop(uri, None)
         if self._found is not None and self._found[0].uri == uri:
             self._found = None
         self.documents.close(uri)
@@ -165,21 +166,38 @@ class Server(LanguageServer):
     def _is_checked(self, document: Document) -> bool:
         return self._found is not None and self._found[0] is document and not self.checker.waiting
 
-    def tokens(self, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
+    async def all_tokens(self, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
         """The semantic tokens, which are kept for the next difference."""
-        found = self.asked(params, semantic.tokens)
-        if found is not None:
-            self._tokens[params.text_document.uri] = found
-        return found
+        now = await self._all_tokens(params)
+        if now is not None:
+            self._told[params.text_document.uri] = now
+        return now
 
-    def tokens_delta(self, params: types.SemanticTokensDeltaParams) -> types.SemanticTokens | types.SemanticTokensDelta | None:
+    async def tokens_delta(
+        self, params: types.SemanticTokensDeltaParams
+    ) -> types.SemanticTokens | types.SemanticTokensDelta | None:
         """What has changed of the semantic tokens since the version that the editor names; all where that is not known."""
-        before = self._tokens.get(params.text_document.uri)
-        now = self.asked(params, semantic.tokens)
+        now = await self._all_tokens(params)
         if now is None:
             return None
-        self._tokens[params.text_document.uri] = now
+        uri = params.text_document.uri
+        before, self._told[uri] = self._told.get(uri), now
         return semantic.delta(before, now) if before is not None and before.result_id == params.previous_result_id else now
+
+    async def _all_tokens(
+        self, params: types.SemanticTokensParams | types.SemanticTokensDeltaParams
+    ) -> types.SemanticTokens | None:
+        """The semantic tokens of the newest version: requests and edits come between two pieces."""
+        while (document := self.asked(params, lambda document: document)) is not None:
+            pieces = []
+            for each in self.tokens.of(document):
+                pieces.append(each)
+                await asyncio.sleep(0)
+                if self.documents.get(document.uri) is not document:
+                    break
+            else:
+                return semantic.joined(document, pieces)
+        return None
 
     def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
         """The quick fixes of a range."""
@@ -237,11 +255,11 @@ HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
         lambda s, p: symbols.workspace_symbols([d for d in s.documents if d.language not in HOSTS], p.query),
         None,
     ),
-    (types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, Server.tokens, semantic.LEGEND),
+    (types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, Server.all_tokens, semantic.LEGEND),
     (types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL_DELTA, Server.tokens_delta, semantic.LEGEND),
     (
         types.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE,
-        lambda s, p: s.asked(p, lambda d: semantic.in_range(d, p.range)),
+        lambda s, p: s.asked(p, lambda d: s.tokens.in_range(d, p.range)),
         semantic.LEGEND,
     ),
     (

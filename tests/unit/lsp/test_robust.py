@@ -52,7 +52,7 @@ def questions(document, position):
     yield navigation.renameable(document, position)
     yield symbols.document_symbols(document)
     yield symbols.folding(document)
-    yield semantic.tokens(document)
+    yield semantic.joined(document, semantic.Tokens().of(document))
     yield formatting.formatting(document)
     yield lenses.lenses(document)
     found = findings(document, IncrementalChecker())

@@ -178,6 +178,40 @@ def test_tokens_fixes_formatting_and_lenses():
     drive(session)
 
 
+def test_others_are_answered_while_tokens_of_a_large_module_are_looked_for():
+    """And after an edit they are those of the new text."""
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n" + "".join(
+        f".visible .entry k{n}()\n{{\n    .reg .b32 %r<9>;\n" + "    add.u32 %r1, %r2, 3;\n" * 20 + "    ret;\n}\n"
+        for n in range(300)
+    )
+
+    async def session(editor):
+        item = types.TextDocumentItem("file:///large.ptx", "ptx", 1, text)
+        editor.text_document_did_open(types.DidOpenTextDocumentParams(item))
+        wanted = types.SemanticTokensParams(types.TextDocumentIdentifier(item.uri))
+        asked, answered = [], []
+        for name, question in (
+            ("tokens", editor.text_document_semantic_tokens_full_async(wanted)),
+            ("hover", editor.text_document_hover_async(types.HoverParams(**place(7, 35)))),
+        ):
+            asked.append(asyncio.ensure_future(question))
+            asked[-1].add_done_callback(lambda _, name=name: answered.append(name))
+        await asyncio.sleep(0)  # both are sent
+        document = types.VersionedTextDocumentIdentifier(2, item.uri)
+        editor.text_document_did_change(types.DidChangeTextDocumentParams(document, [edit(1, 11, 13, "75")]))
+        found, _ = await asyncio.gather(*asked)
+        assert answered == ["hover", "tokens"]
+        assert found.result_id == "2"
+        assert len(found.data) == 5 * (5 + 300 * (8 + 20 * 5))
+        document = types.VersionedTextDocumentIdentifier(3, item.uri)
+        editor.text_document_did_change(types.DidChangeTextDocumentParams(document, [edit(0, 9, 12, "8.00")]))
+        before = types.SemanticTokensDeltaParams(wanted.text_document, found.result_id)
+        (change,) = (await editor.text_document_semantic_tokens_full_delta_async(before)).edits
+        assert (change.start, change.delete_count, *change.data) == (7, 1, 4)
+
+    drive(session)
+
+
 def test_ptx_in_another_language_is_checked_and_explained():
     async def session(editor):
         uri, text = "file:///kernel.cu", 'int f(int a) { asm("adds.s32 %0, %1, 1;" : "=r"(a) : "r"(a)); return a; }'
