@@ -14,6 +14,7 @@ import numpy as np
 from ptxvm.api import Kernel, load
 from ptxvm.campaign.random_kernels.kernels import DOUBLES_AT, SIZE, STRIDE, Launch, RandomKernel, Watch
 from ptxvm.campaign.random_kernels.memory import INPUT
+from ptxvm.campaign.random_kernels.parts import Shape
 from ptxvm.campaign.random_kernels.rows import ROWS
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.jit.run.tiering import policy
@@ -29,6 +30,7 @@ STRANGE = np.array(
 
 
 TIER = "PTXVM_TIER"
+WARP = 32  # lanes
 NO_ROWS = np.zeros(16, np.uint8)
 ENGINES: tuple[EngineName, ...] = ("interp", "auto")
 """Each counts and checks; compiled code where it can."""
@@ -66,23 +68,29 @@ def compare_launch(random: RandomKernel, launch: Launch, kernel: Kernel) -> None
 
 
 def compare_fault(fault: Fault, memory: Memory, kernel: Kernel) -> None:
-    """AssertionError where compiled code does not have the same fault, or that of a CTA before.
-
-    The interpreter runs some CTAs in turns and has the fault that comes first, compiled code has that of the first CTA.
-    """
+    """AssertionError where compiled code does not have the same fault, or that of a thread which may have come first."""
     try:
         launched(memory, kernel, engine="jit")
     except Fault as other:
         one, too = told_of(fault), told_of(other)
-        if one != too and not is_before(other.place, fault.place):
+        if one != too and not are_unordered(fault.place, other.place, memory.random.shape):
             raise AssertionError(f"the engines have different faults, {one} and {too}, of {memory.launch}") from None
         return
     raise AssertionError(f"only the interpreter has the fault {fault} of {memory.launch}")
 
 
-def is_before(place: Place, other: Place) -> bool:
-    """Is it in a CTA with a lower number?"""
-    return place.cta is not None and other.cta is not None and place.cta[::-1] < other.cta[::-1]
+def are_unordered(one: Place, other: Place, shape: Shape) -> bool:
+    """Is it open which of two threads comes first: of different CTAs or warps, or lanes that have parted?"""
+    if one.cta != other.cta or None in (one.thread, other.thread):
+        return one.cta != other.cta
+    warps = [number_of(each.thread, shape) // WARP for each in (one, other) if each.thread is not None]
+    return one.thread != other.thread and (warps[0] != warps[1] or one.line != other.line)
+
+
+def number_of(thread: tuple[int, int, int], shape: Shape) -> int:
+    """The number of a thread in its CTA."""
+    width, height = (*shape, 1)[:2]
+    return (thread[2] * height + thread[1]) * width + thread[0]
 
 
 def told_of(fault: Fault) -> tuple[object, ...]:

@@ -35,6 +35,16 @@ LETTERS = frozenset(HELD)
 OF_FRAME = "r"  # the letter of registers that every kernel uses
 REGISTERS = 4  # of each letter
 MOST = 12  # instructions of a kernel: what is short is read fast, and shows what long texts show
+MOST_READ = 4  # of one that is only read
+READ = """\
+.version 9.0
+.target sm_100a
+.entry k()
+{{
+{registers}
+{lines}
+}}
+"""
 KERNEL = """\
 .version 9.0
 .target sm_100a
@@ -56,23 +66,22 @@ KERNEL = """\
 """
 
 
-def seeds(count: int, number: int = 0) -> list[str]:
-    """So many texts, of a number."""
+def seeds(count: int, number: int = 0, *, short: bool = False) -> list[str]:
+    """So many texts, of a number: kernels that are launched, or `short` ones that are only read."""
     random = Random(f"seeds {number}")  # noqa: S311 - no secret
-    return [WHOLE, *(declared_kernel(random) for _ in range(count - 1))]
+    return [WHOLE, *(declared_kernel(random, short=short) for _ in range(count - 1))]
 
 
-def declared_kernel(random: Random) -> str:
+def declared_kernel(random: Random, *, short: bool = False) -> str:
     """A valid kernel of some instructions that are functions of registers."""
     known = instructions(LETTERS, carry=True)
-    lines = [
-        statement(random.choice(variants_of(random.choice(known), LETTERS)), random) for _ in range(random.randint(2, MOST))
-    ]
+    count = random.randint(1, MOST_READ) if short else random.randint(2, MOST)
+    lines = [statement(random.choice(variants_of(random.choice(known), LETTERS)), random) for _ in range(count)]
     text = "\n".join(lines)
     # Declarations that nothing uses would only take mutations from what says more.
-    used = [letter for letter in HELD if letter == OF_FRAME or re.search(rf"%{letter}\d", text)]
+    used = [letter for letter in HELD if (letter == OF_FRAME and not short) or re.search(rf"%{letter}\d", text)]
     registers = "\n".join(f"    .reg .{HELD[letter]} %{letter}<{REGISTERS}>;" for letter in used)
-    return KERNEL.format(registers=registers, lines=text)
+    return (READ if short else KERNEL).format(registers=registers, lines=text)
 
 
 def statement(variant: Variant, random: Random) -> str:

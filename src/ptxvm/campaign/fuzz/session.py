@@ -89,7 +89,8 @@ class Fuzzing:
         if kind in HAS_CORPUS:
             from ptxvm.campaign.fuzz.seeds import seeds  # noqa: PLC0415 - it imports all declarations
 
-            self.texts = [*(Path(path).read_text(errors="replace") for path in corpus), *seeds(SEEDS, seed)]
+            made = seeds(SEEDS, seed, short=kind is Kind.TEXT)
+            self.texts = [*(Path(path).read_text(errors="replace") for path in corpus), *made]
             for text, features in results.corpus():
                 self.texts.append(text)
                 self.known.update(features)

@@ -38,11 +38,11 @@ def test_the_corpus_grows_by_what_is_new(tmp_path: Path) -> None:
 
 
 def test_what_is_found_is_told_once_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect is put in: a reader that stumbles over `ret`."""
+    """A defect is put in: a reader that stumbles over `.entry`."""
 
     def stumbles(text: str, *, in_every_way: bool) -> list[object]:
-        if "ret" in text:
-            raise KeyError("ret")
+        if ".entry" in text:
+            raise KeyError(".entry")
         return []
 
     monkeypatch.setattr("ptxvm.campaign.fuzz.text.survive", stumbles)
@@ -52,7 +52,7 @@ def test_what_is_found_is_told_once_and_made_small(tmp_path: Path, monkeypatch: 
     assert reason.first.outcome.kind == "KeyError"
     (test,) = found.tests
     (word,) = test.with_suffix(".ptx").read_text().split()
-    assert "ret" in word
+    assert ".entry" in word
     with pytest.raises(KeyError):
         repeat("text", test.with_suffix(".ptx").read_text())
 

@@ -21,6 +21,7 @@ from ptxvm.campaign.random_kernels.parts import REGISTERS, Shape, Statement, Str
 from ptxvm.campaign.random_kernels.rows import row_walk
 from ptxvm.campaign.random_kernels.strategies import just
 from ptxvm.campaign.random_kernels.warps import LOCK
+from ptxvm.diagnostics.errors import Place
 from ptxvm.engine.jit.cfg import if_conversion
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.model import read_litmus
@@ -41,9 +42,10 @@ KERNEL = """.version 8.0
 """
 
 
-def test_kernels_of_declared_instructions_are_valid() -> None:
+@pytest.mark.parametrize("short", [False, True])
+def test_kernels_of_declared_instructions_are_valid(short: bool) -> None:
     for number in range(20):
-        found = declared_kernel(Random(number))
+        found = declared_kernel(Random(number), short=short)
         assert not [each.message for each in ptxvm.check(found) if each.severity == "error"], found
 
 
@@ -250,8 +252,25 @@ def test_walks_along_rows_stay_within_them_unless_they_are_stray() -> None:
     assert read > 40
 
 
+def test_texts_that_are_only_read_are_short() -> None:
+    """What is drawn is most of a text, and not what is the same in all of them."""
+    long, short = (sum(map(len, seeds(32, short=each)[1:])) for each in (False, True))
+    assert short * 2 < long
+
+
+@pytest.mark.parametrize(
+    ("thread", "line", "cta", "unordered"),
+    [(3, 9, 0, False), (4, 9, 0, False), (4, 8, 0, True), (32, 9, 0, True), (3, 8, 0, False), (3, 9, 1, True)],
+)
+def test_faults_of_lanes_that_are_together_come_in_order(thread: int, line: int, cta: int, unordered: bool) -> None:
+    """Lanes at one line are together; a thread has one first fault."""
+    one = Place(line=9, cta=(0, 0, 0), thread=(3, 0, 0))
+    other = Place(line=line, cta=(cta, 0, 0), thread=(thread % 16, thread // 16, 0))
+    assert engines.are_unordered(one, other, (16, 4)) is unordered
+
+
 def test_another_fault_of_one_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect is put in: compiled code has no fault, or tells that of another thread."""
+    """A defect is put in: compiled code tells the fault of a thread at another line."""
     launched, planted = engines.launched, list[ptxvm.Fault]()
 
     def wrong(*args: Any, engine: str, **how: Any) -> Any:
@@ -265,7 +284,7 @@ def test_another_fault_of_one_engine_is_noticed(monkeypatch: pytest.MonkeyPatch)
             engines.launched(engines.Memory(kernel, kernel.launches[0]), ptxvm.load(kernel.text).kernel(), engine="interp")
         except ptxvm.Fault as fault:
             engines.compare(kernel)
-            place = replace(fault.place, thread=(31, 0, 0) if fault.place.thread != (31, 0, 0) else (0, 0, 0))
+            place = replace(fault.place, line=fault.place.line + 1)
             planted.append(ptxvm.Fault(fault.kind, fault.message, place=place, address=fault.address, size=fault.size))
             break
     monkeypatch.setattr(engines, "launched", wrong)
