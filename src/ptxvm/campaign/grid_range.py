@@ -83,7 +83,8 @@ class RangeWorkload:
     Arrays of which the numbers are in `written` are recorded, each range having its own.  The kernel may read the others,
     and a write to one of them shows that the guess was wrong.  With a `file` the arrays are in it, and so are the results;
     without one, for other machines, they are sent: the paged ones in parts, by the process at the address `pages`.  A range
-    runs on so many `threads`, by default as many as the process may use.
+    runs on so many `threads`, by default as many as the process may use.  Where it runs in the process that joins the results,
+    what it wrote `stays` where it is.
     """
 
     text: str
@@ -97,6 +98,7 @@ class RangeWorkload:
     file: SharedFile | None = None
     pages: PageAddress | None = None
     threads: int | None = None
+    stays: bool = False
 
     @property
     def recorded(self) -> list[int]:
@@ -131,11 +133,12 @@ class RangeWorkload:
         for n, at in slots.items():
             where = touched(recording.written(at))
             values = where.taken(recording.array(at))
-            if self.file is None:
+            if self.file is None or self.stays:
                 found.written[n] = Joinable(where, values)
             else:
                 found.stored[n] = where, self.file.write(number, recording.starts[at], values)
             found.read[n] = touched(recording.read(at))
+        recording.forget_maps()
         found.others = tuple(str(each) for each in engine.changed)
         if engine.changed:
             loaded.cache_clear()  # its variables are not what they were

@@ -217,7 +217,7 @@ def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[Ra
         threads = settings.threads() or max(1, processors() // workers)
         found = ranges(replace(workload, args=tuple(args.values()), file=file, threads=threads), workers, None)
         for each in found:
-            each.written = {n: Joinable(where, file.read(values)) for n, (where, values) in each.stored.items()}
+            each.written |= {n: Joinable(where, file.read(values)) for n, (where, values) in each.stored.items()}
         return found
 
 
@@ -252,7 +252,9 @@ def ranges(workload: RangeWorkload, workers: int, scheduler: str | None) -> list
 
 def runner(workload: RangeWorkload, processes: int, scheduler: str | None) -> WorkSharing | Cluster:
     """What runs the ranges: processes of this machine, or a cluster."""
-    return WorkSharing(workload, processes, PATIENCE) if scheduler is None else Cluster(workload, scheduler, PATIENCE)
+    if scheduler is None:
+        return WorkSharing(workload, processes, PATIENCE, replace(workload, stays=True))
+    return Cluster(workload, scheduler, PATIENCE)
 
 
 def written_elsewhere(found: Sequence[RangeAccesses]) -> str:

@@ -20,10 +20,13 @@ MOMENT = 0.1  # seconds after which a wait looks for what the handlers of signal
 
 
 class WorkSharing(AbstractContextManager["WorkSharing"]):
-    """Some processes, this one among them; the others are kept for a while after their last job."""
+    """Some processes, this one among them; the others are kept for a while after their last job.
 
-    def __init__(self, workload: Workload, processes: int, limits: CaseLimits) -> None:
-        self.workload = workload
+    This one may run the jobs by a workload of its `own`.
+    """
+
+    def __init__(self, workload: Workload, processes: int, limits: CaseLimits, own: Workload | None = None) -> None:
+        self.workload = workload if own is None else own
         self.stop, stopped = socket.socketpair()
         self.pool = Pool(workload, processes - 1, limits, keep=True, stop=stopped)
         self.thread: Thread | None = None

@@ -10,6 +10,7 @@ import pytest
 
 import ptxvm
 from ptxvm.campaign import spread as module
+from ptxvm.campaign.shared_file import SharedFile
 from ptxvm.campaign.worker_process import KEPT, close_kept
 
 SAXPY = Path(__file__).parents[3] / "examples" / "saxpy.ptx"
@@ -53,6 +54,20 @@ def test_processes_stay_for_the_next_launch_with_its_arrays_and_variables() -> N
         assert array.tolist() == [n + constant for n in range(64)]
         processes.append([each.process.pid for each in KEPT[os.getpid()]])
     assert processes[0] == processes[1] == processes[2] != []
+
+
+def test_what_this_process_writes_goes_through_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one process all arrays of results stay where its ranges have written them."""
+    written: list[int] = []
+    write = SharedFile.write
+    monkeypatch.setattr(
+        SharedFile, "write", lambda self, n, at, values: written.append(len(values)) or write(self, n, at, values)
+    )
+    array, grid = np.zeros(4096, np.uint32), ptxvm.load(HEAD + KERNEL.format("st.global.u32 [%p1], %r0;")).kernel()
+    found = ptxvm.spread(grid, 4096, 1, [array], workers=1)
+    assert len(found.ranges) > 1
+    assert array.tolist() == [*range(4096)]
+    assert sum(written) == 0
 
 
 @pytest.mark.usefixtures("in_this_process")

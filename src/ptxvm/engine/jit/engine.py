@@ -300,7 +300,7 @@ class Jit:
 
     def _ran(self, wanted: Specialisation, compiled: Compiled, progress: cta_distribution.Progress) -> None:
         """Account for a launch; a kernel that has run for long is compiled again at the best tier."""
-        compiled.record_time(progress.rate, progress.count)
+        compiled.record_time(progress.mean, progress.count)
         if tiering.pays(compiled):
             tiering.improve(compiled, partial(self.code_cache.get, wanted, background=True))
 

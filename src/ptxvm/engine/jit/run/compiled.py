@@ -38,12 +38,13 @@ class Compiled:
 
     `make` finds or compiles a version of a tier or a better one; `tier` is the least tier that it is asked for.
     `translated` gives the host calls of some versions; `rival` is another version of the whole kernel, which takes turns with
-    this one (`rivals`), and `find_rival` makes it.  `rate` is the time of a CTA in seconds, `spent` that of all CTAs so
-    far.
+    this one (`rivals`), and `find_rival` makes it.  `rate` is the time of a CTA in seconds; so far `ctas` have run, and
+    `spent` so many seconds.
     """
 
     rate: float | None = None
     spent = 0.0
+    ctas = 0
     launches = 0
     improving = False
 
@@ -97,7 +98,7 @@ class Compiled:
         """Account for a launch; a single slow one at most doubles the rate."""
         self.launches += 1
         if rate is not None:
-            self.spent += rate * ctas
+            self.spent, self.ctas = self.spent + rate * ctas, self.ctas + ctas
             self.rate = rate if self.rate is None else min(rate, 2 * self.rate)
 
     @cached_property
@@ -131,5 +132,5 @@ class Compiled:
             return Runner(self, shape, kind)
         from ptxvm.engine.jit.run.rivals import PairedRunner, Turns  # noqa: PLC0415 - few kernels have one
 
-        turns = Turns(self.contest, self.spent / self.rate if self.rate else 0.0, self.spent)
+        turns = Turns(self.contest, self.ctas, self.spent)
         return PairedRunner(self, Runner(self.rival, shape, kind), turns, shape, kind)

@@ -19,10 +19,10 @@ SHARE = 4  # a thread takes this part of what would be its own
 
 
 class Progress:
-    """The progress of a launch: the next CTA, and the `rate` in seconds per CTA."""
+    """The progress of a launch: the next CTA, the `rate` in seconds per CTA of the latest, and the `seconds` of all so far."""
 
     def __init__(self, ctas: range, rate: float | None) -> None:
-        self.first, self.next, self.ctas, self.rate = ctas.start, ctas.start, ctas.stop, rate
+        self.first, self.next, self.ctas, self.rate, self.seconds = ctas.start, ctas.start, ctas.stop, rate, 0.0
 
     @property
     def count(self) -> int:
@@ -33,6 +33,11 @@ class Progress:
     def share(self) -> float:
         """The part of the CTAs that have begun."""
         return (self.next - self.first) / self.count
+
+    @property
+    def mean(self) -> float | None:
+        """The seconds of a CTA, of all that have run, which may differ much from the latest."""
+        return self.seconds / (self.next - self.first) if self.seconds else self.rate
 
     @property
     def remaining(self) -> float:
@@ -63,7 +68,7 @@ def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None
         if not first.run(start, last):
             return
         took = time.perf_counter() - began
-        progress.next, progress.rate = last, took / (last - start)
+        progress.next, progress.rate, progress.seconds = last, took / (last - start), progress.seconds + took
         if took < PIECE:
             size *= 4
 
@@ -110,7 +115,7 @@ def spread(first: Runner, another: Callable[[], Runner], progress: Progress, thr
     work(first)
     for task in tasks:
         task.wait()
-    progress.rate = sum(busy) / left
+    progress.rate, progress.seconds = sum(busy) / left, progress.seconds + sum(busy)
 
 
 def processors() -> int:

@@ -63,6 +63,11 @@ class Recording:
             for part in (0, 1):
                 self._pages.madvise(mmap.MADV_HUGEPAGE, part * self.size + self.starts[number], self.sizes[number])
 
+    def forget_maps(self) -> None:
+        """Give the memory of the maps back; the arrays stay, as long as there is a view of one."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._pages.madvise(mmap.MADV_DONTNEED, self.size, 2 * self.size)
+
     def enter(self, record: memoryview) -> None:
         """Fill in the fields of the launch record that recorded code reads."""
         record[AT["arena"]], record[AT["arena_size"]] = self._parts[0].ctypes.data, self.size

@@ -60,3 +60,27 @@ def test_a_few_long_ctas_do_not_run_on_one_thread_until_their_time_is_known() ->
 
 def test_nothing_runs_after_a_failure_of_the_only_thread() -> None:
     assert distributed(1000, 1e-4, 1, fails_at=5)[-1] == (0, 300)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_mean_is_that_of_all_ctas_and_not_of_the_latest(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Oracle: the first half of 1,000 CTAs takes 1 ms each, the others nothing."""
+    now = [0.0]
+
+    class Timed(Recording):
+        """Has a clock that goes on while CTAs run."""
+
+        def run(self, first: int, last: int) -> bool:
+            now[0] += 1e-3 * len(range(first, min(last, 500)))
+            return super().run(first, last)
+
+    monkeypatch.setattr(cta_distribution.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(cta_distribution, "WORTH", 1e9)
+    progress = Progress(range(1000), 1e-4)
+    if threads == 1:
+        cta_distribution.run(lambda: cast("Runner", Timed(1000, [], -1)), progress, threads)
+    else:
+        cta_distribution.spread(
+            cast("Runner", Timed(1000, [], -1)), lambda: cast("Runner", Recording(1000, [], -1)), progress, 1
+        )
+    assert progress.mean == pytest.approx(0.5e-3)

@@ -176,3 +176,12 @@ def advised(array: Bytes) -> bool:
         elif inside and line.startswith("VmFlags:"):
             return "hg" in line.split()
     raise AssertionError("no mapping has the array")
+
+
+def test_maps_are_forgotten_and_arrays_are_not() -> None:
+    recording = Recording([SIZE, 100])
+    parts = [part(1) for part in (recording.array, recording.written, recording.read)]
+    for each in parts:
+        each[...] = 1
+    recording.forget_maps()
+    assert [int(each.sum()) for each in parts] == [100, 0, 0]
