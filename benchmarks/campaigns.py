@@ -20,7 +20,7 @@ from unittest import mock
 import numpy as np
 
 from ptxvm.api import load
-from ptxvm.campaign import spread as spreading
+from ptxvm.campaign import pool, spread as spreading
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.outcome import Done, Job, Outcome
 from ptxvm.campaign.parameter_space import ParameterSpace
@@ -85,27 +85,45 @@ def grid(workers: int, width: int = WIDTH, most: int = 20_000) -> float:
 
 
 class CaseCosts(NamedTuple):
-    """The seconds of processor time of a case, in the process of the campaign and in its worker, and of a worker's start."""
+    """The seconds of processor time of a case, in the process of the campaign and in its worker, and of a worker's start.
+
+    `read` is what the campaign takes each time that it reads outcomes, of however many cases.
+    """
 
     campaign: float
     worker: float
     start: float
+    read: float
 
 
 def case_costs(cases: int = CASES) -> CaseCosts:
-    """The costs of a small launch."""
-    (own, workers), (own_alone, start) = processor_time(cases), processor_time(1)
-    return CaseCosts((own - own_alone) / cases, (workers - start) / cases, start)
+    """The costs of a small launch: two campaigns of as many cases that read outcomes often and seldom tell two costs apart."""
+    (own, workers, often), (seldom_own, _, seldom) = processor_time(cases, NAP), processor_time(cases, 10 * NAP)
+    own_alone, start, _ = processor_time(1, NAP)
+    read = max((own - seldom_own) / max(often - seldom, 1), 0.0)
+    return CaseCosts((own - own_alone - read * often) / cases, (workers - start) / cases, start, read)
 
 
-def processor_time(cases: int) -> tuple[float, float]:
-    """The processor time of a campaign on one worker: of this process, and of the worker."""
-    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
-    before = [resource.getrusage(kind) for kind in kinds]
-    launches(1, cases)
-    after = [resource.getrusage(kind) for kind in kinds]
+def processor_time(cases: int, nap: float) -> tuple[float, float, int]:
+    """The processor time of a campaign on one worker, of this process and of the worker; and how often outcomes were read."""
+    kinds, reads = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN), list[int]()
+    add = Results.add
+
+    def counting(self: Results, done: Iterable[tuple[Done, str]]) -> None:
+        reads.append(1)
+        add(self, done)
+
+    with (
+        mock.patch.object(pool, "NAP", nap),
+        mock.patch.object(pool, "AHEAD", 5 * nap),
+        mock.patch.object(pool, "MOST_AHEAD", 10 * MOST_AHEAD),
+        mock.patch.object(Results, "add", counting),
+    ):
+        before = [resource.getrusage(kind) for kind in kinds]
+        launches(1, cases)
+        after = [resource.getrusage(kind) for kind in kinds]
     own, workers = (b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime for a, b in zip(before, after, strict=True))
-    return own, workers
+    return own, workers, len(reads)
 
 
 def simulated_launches(workers: int, costs: CaseCosts, cases: int = SIMULATED_CASES) -> float:
@@ -119,7 +137,7 @@ def simulated_launches(workers: int, costs: CaseCosts, cases: int = SIMULATED_CA
             count = min(held[n], int((now - since[n]) / costs.worker + 1e-9))
             held[n], since[n], done = held[n] - count, since[n] + count * costs.worker, done + count
         ended += done
-        now += done * costs.campaign
+        now += done * costs.campaign + costs.read
         for n in range(workers):
             if held[n] <= ahead // 2 and waiting:
                 given = min(ahead - held[n], waiting)
@@ -171,13 +189,13 @@ def overhead(cases: int = CASES) -> float:
     with (
         tempfile.TemporaryDirectory() as folder,
         Results(Path(folder, "r.sqlite"), "x") as results,
-        Pool(Nothing(), 1, CaseLimits()) as pool,
+        Pool(Nothing(), 1, CaseLimits()) as worker,
     ):
-        for _ in pool.outcomes([Job(0)]):
+        for _ in worker.outcomes([Job(0)]):
             pass
         began = time.perf_counter()
-        for done in pool.outcomes(Job(number) for number in range(1, cases + 1)):
-            results.add((each, {"n": each.number}) for each in done)
+        for done in worker.outcomes(Job(number) for number in range(1, cases + 1)):
+            results.add((each, f'{{"n": {each.number}}}') for each in done)
         return (time.perf_counter() - began) / cases
 
 
@@ -197,7 +215,7 @@ def fill(cases: int) -> None:
     with tempfile.TemporaryDirectory() as folder, Results(Path(folder, "r.sqlite"), "x") as results:
         for start in range(0, cases, 100):
             numbers = range(start, min(start + 100, cases))
-            results.add((Done(Job(n), Outcome(), 1), space.parameters(space.position(n))) for n in numbers)
+            results.add((Done(Job(n), Outcome(), 1), space.json(space.position(n))) for n in numbers)
         if list(results.waiting(cases)):
             raise ValueError("not all cases have ended")
     print(most_memory())

@@ -5,17 +5,22 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
+
+import numpy as np
 
 from ptxvm.campaign.outcome import MEANINGS, Verdict
 from ptxvm.campaign.parameter_space import ParameterSpace
 from ptxvm.campaign.results import Results
 from ptxvm.dataclass import dataclass
+from ptxvm.machine.events import Flags
+from ptxvm.machine.per_lane import Array
 
 BINS = 24  # columns and rows of a table; an axis with more values is divided
 MOST_TABLES = 10
 LONGEST = 3000  # characters of a message
+TOGETHER = 1 << 16  # cases that are counted at once
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --faint: #5d6772; --line: #d5dae0; --good: #2b8a57;
@@ -59,12 +64,15 @@ class Cells:
     total: dict[tuple[int, ...], int] = field(default_factory=dict)
     failed: dict[tuple[int, ...], int] = field(default_factory=dict)
 
-    def add(self, indices: Sequence[int], *, failed: bool) -> None:
-        """Count a case."""
-        at = tuple(index * min(size, BINS) // size for index, size in zip(indices, self.sizes, strict=True))
-        self.total[at] = self.total.get(at, 0) + 1
-        if failed:
-            self.failed[at] = self.failed.get(at, 0) + 1
+    def add(self, indices: Sequence[Array], failed: Flags) -> None:
+        """Count cases: the indices of the values of each parameter, and which cases failed."""
+        shape = [min(size, BINS) for size in self.sizes]
+        bins = [index * most // size for index, most, size in zip(indices, shape, self.sizes, strict=True)]
+        place = np.ravel_multi_index(bins, shape)
+        for counted, some in ((self.total, place), (self.failed, place[failed])):
+            numbers, counts = np.unique(some, return_counts=True)
+            for *at, count in zip(*(each.tolist() for each in np.unravel_index(numbers, shape)), counts.tolist(), strict=True):
+                counted[*at] = counted.get((*at,), 0) + count
 
     @property
     def contrast(self) -> float:
@@ -130,17 +138,24 @@ def tables(space: ParameterSpace, results: Results) -> Iterator[str]:
     several = [n for n, size in enumerate(sizes) if size > 1]
     axes: list[tuple[int, ...]] = [*combinations(several, 2)] or [(n,) for n in several]
     found = [Cells(tuple(names[n] for n in some), tuple(sizes[n] for n in some)) for some in axes]
-    for number, failed in results.verdicts():
-        position = space.position(number)
-        for some, cells in zip(axes, found, strict=True):
-            cells.add([position[n] for n in some], failed=failed)
     if not found:
         return
+    for cases in batched(results.verdicts(), TOGETHER):
+        rows = np.array(cases, np.int64)
+        positions, failed = space.positions(rows[:, 0]), rows[:, 1] != 0
+        for some, cells in zip(axes, found, strict=True):
+            cells.add([positions[n] for n in some], failed)
     yield "<h2>Where</h2><p>Failed cases in each cell, and how many cases it has. The first tables tell most.</p>"
     yield '<div class="fields">'
     for cells in sorted(found, key=lambda each: -each.contrast)[:MOST_TABLES]:
         yield from table(space, cells)
     yield "</div>"
+
+
+def batched(verdicts: Iterator[tuple[int, bool]], size: int) -> Iterator[list[tuple[int, bool]]]:
+    """Lists of so many, the last one perhaps shorter."""
+    while some := list(islice(verdicts, size)):
+        yield some
 
 
 def table(space: ParameterSpace, cells: Cells) -> Iterator[str]:

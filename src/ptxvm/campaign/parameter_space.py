@@ -6,15 +6,22 @@ A case is a number; its parameters are computed from it, so that a space of mill
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, partial
+from json import JSONEncoder
 from math import prod
 
+import numpy as np
+
 from ptxvm.dataclass import dataclass
+from ptxvm.machine.per_lane import Array
 
 Position = tuple[int, ...]
 """Of a case: for each parameter the index of its value."""
 ROUNDS = 4  # of the Feistel network
+FEW = 1000  # values of a parameter, of which the texts are kept
+JSON = JSONEncoder(default=str)
+MOST = (1 << 63) - 1  # of which NumPy computes
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,12 @@ class ParameterSpace:
             number = permuted(number, self.combinations, self.seed)
         return tuple(number // step % size for step, size in self._steps)
 
+    def positions(self, numbers: Array) -> list[Array]:
+        """The positions of many cases: for each parameter the indices of its values."""
+        if self.is_sampled or self.combinations > MOST:
+            return list(np.array([self.position(each) for each in numbers.tolist()], np.int64).T)
+        return [numbers // step % size for step, size in self._steps]
+
     @cached_property
     def _steps(self) -> list[tuple[int, int]]:
         """Of each parameter: how many cases have a value in a row, and how many values there are."""
@@ -55,6 +68,26 @@ class ParameterSpace:
     def parameters(self, position: Position) -> dict[str, object]:
         """The values at a position."""
         return {name: values[index] for (name, values), index in zip(self.axes.items(), position, strict=True)}
+
+    def json(self, position: Position) -> str:
+        """The values at a position as JSON, as an encoder writes `parameters`."""
+        found = [each(index) for each, index in zip(self._encoders, position, strict=True)]
+        return f"{{{', '.join(found)}}}"
+
+    @cached_property
+    def _encoders(self) -> list[Callable[[int], str]]:
+        """For each parameter: the JSON of its name and of a value by its number; of few values it is kept."""
+        found: list[Callable[[int], str]] = []
+        for name, values in self.axes.items():
+            each = partial(encoded, f"{JSON.encode(name)}: ", values)
+            found.append(cache(each) if len(values) <= FEW else each)
+        return found
+
+
+def encoded(name: str, values: Sequence[object], index: int) -> str:
+    """The JSON of a name, which ends in a colon, and of one of some values."""
+    value = values[index]
+    return f"{name}{value}" if type(value) is int else f"{name}{JSON.encode(value)}"
 
 
 def permuted(number: int, count: int, seed: int) -> int:
@@ -91,4 +124,4 @@ def _range(name: str, bounds: object) -> range:
     raise ValueError(f"[parameters] {name}: a range is one to three integers, the last not 0, not {bounds!r}")
 
 
-__all__ = ["ParameterSpace", "Position", "axes"]
+__all__ = ["JSON", "ParameterSpace", "Position", "axes"]

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ptxvm.campaign.parameter_space import ParameterSpace
-from ptxvm.campaign.results import JSON, Case, Results
+from ptxvm.campaign.parameter_space import JSON, ParameterSpace
+from ptxvm.campaign.results import Case, Results
 
 ROWS = 100_000  # that are in memory at once
 COLUMNS = ("number", "verdict", "kind", "place", "message", "seconds", "attempts")

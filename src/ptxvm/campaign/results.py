@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,6 @@ from ptxvm.campaign.parameter_space import ParameterSpace
 from ptxvm.dataclass import dataclass
 
 MOST_VALUES = 1000  # of a parameter, that are listed
-JSON = json.JSONEncoder(default=str)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS campaign (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -87,10 +86,10 @@ class Results(AbstractContextManager["Results"]):
         self.connection.close()
         os.close(self.lock)
 
-    def add(self, done: Iterable[tuple[Done, Mapping[str, object]]]) -> None:
-        """Write cases that have ended, in one transaction."""
+    def add(self, done: Iterable[tuple[Done, str]]) -> None:
+        """Write cases that have ended, with the JSON of their parameters, in one transaction."""
         rows = [
-            (job.number, JSON.encode(parameters), o.verdict, o.kind, o.place, o.message, o.seconds, attempts)
+            (job.number, parameters, o.verdict, o.kind, o.place, o.message, o.seconds, attempts)
             for (job, o, attempts), parameters in done
         ]
         self.connection.execute("BEGIN")

@@ -108,7 +108,7 @@ def campaign(
         pool = runner(workload, workers, scheduler, declaration.limits)
         open_until_the_end.enter_context(pool)
         for done in pool.outcomes(Job(number) for number in results.waiting(space.cases)):
-            results.add((each, space.parameters(space.position(each.number))) for each in done)
+            results.add((each, space.json(space.position(each.number))) for each in done)
             ended, failed = ended + len(done), failed + sum(each.outcome.failed for each in done)
             if progress is not None:
                 progress(ended, failed, space.cases)

@@ -1,6 +1,9 @@
+import json
 import math
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ptxvm.campaign.parameter_space import ParameterSpace, axes
@@ -63,3 +66,22 @@ def test_ranges_end_as_those_of_python() -> None:
 def test_what_has_no_values_is_refused(table: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         axes(table)
+
+
+@pytest.mark.parametrize("sample", [0, 7])
+@pytest.mark.parametrize("sizes", [(3, 4, 2), (1 << 40, 1 << 40, 3)])
+def test_the_positions_of_many_cases_are_those_of_each(sizes: tuple[int, ...], sample: int) -> None:
+    space = ParameterSpace({name: range(size) for name, size in zip("abc", sizes, strict=True)}, sample, 5)
+    numbers = [0, 1, 2, 5, 6]
+    assert [*zip(*(each.tolist() for each in space.positions(np.array(numbers))), strict=True)] == [
+        *map(space.position, numbers)
+    ]
+
+
+def test_the_json_of_a_case_is_that_of_its_parameters() -> None:
+    """Oracle: Python's encoder, on values of all kinds, few and many."""
+    values = [1, -2, True, None, 1.5, 'a "b"', [1, [2]], {"x": 1}, Path("y")]
+    space = ParameterSpace({"a": values, 'b"': range(2000), "c": [False, 2]})
+    for number in (0, 1, 3999, 4000, 12345, space.cases - 1):
+        position = space.position(number)
+        assert space.json(position) == json.dumps(space.parameters(position), default=str)

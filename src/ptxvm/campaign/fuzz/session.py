@@ -19,7 +19,7 @@ from ptxvm.campaign.fuzz.reproduction import write_cases
 from ptxvm.campaign.fuzz.workload import HAS_CORPUS, OTHER, FuzzWorkload, Kind
 from ptxvm.campaign.outcome import Done, Job, Verdict
 from ptxvm.campaign.page import page
-from ptxvm.campaign.parameter_space import ParameterSpace
+from ptxvm.campaign.parameter_space import JSON, ParameterSpace
 from ptxvm.campaign.results import Results
 from ptxvm.campaign.session import PAGE, RESULTS, Campaign, runner
 from ptxvm.machine import options
@@ -116,7 +116,7 @@ class Fuzzing:
     def add(self, done: list[Done]) -> None:
         """Count cases that have ended; write those that failed, and texts that showed something new."""
         wrong = [each for each in done if each.outcome.failed]
-        self.results.add((each, {"kind": self.kind, "text": self.text_of(each)}) for each in wrong)
+        self.results.add((each, JSON.encode({"kind": self.kind, "text": self.text_of(each)})) for each in wrong)
         self.failed += len(wrong)
         for each in done:
             new = set(each.outcome.features) - self.known
