@@ -19,6 +19,7 @@ from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.symbols import spelling
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.diagnostics.notebook import card
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine import options, settings
@@ -103,20 +104,10 @@ def read(source: Text) -> Source:
     if isinstance(source, bytes) or (isinstance(source, str) and IS_TEXT.match(source)):
         found = Source(source)
         if kernel := FIRST_KERNEL.search(found.text):
-            found.name = f"<{readable(kernel[1])}>"
+            found.name = f"<{displayed(kernel[1])}>"
         return found
     options.instance("a source", source, (str, os.PathLike), "a path, or PTX as text or bytes")
     return Source.read(os.fspath(source))
-
-
-def readable(name: str) -> str:
-    """The name of a kernel without what C++ adds to it."""
-    if not name.startswith("_Z"):
-        return name
-    from ptxvm.machine.mangled import read as demangled  # noqa: PLC0415 - many kernels have plain names
-
-    known = demangled(name)
-    return name if known is None else known.name
 
 
 def wanted_target(target: str | None) -> str | None:

@@ -138,7 +138,9 @@ def pytest_runtest_makereport(
 
 def described(finding: dict[str, object]) -> str:
     """An error, with the kernel that it is in."""
-    return f"ptxvm: in kernel {finding['kernel']}: {finding['text']}"
+    from ptxvm.diagnostics.kernel_names import displayed  # noqa: PLC0415 - see above
+
+    return f"ptxvm: in kernel {displayed(str(finding['kernel']))}: {finding['text']}"
 
 
 __all__ = ["pytest_addoption"]

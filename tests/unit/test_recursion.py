@@ -234,7 +234,7 @@ REASONS = {
     "machine.atomics.apply": "a packed type by its elements",
     "machine.initialise._Initialiser.encode": PARSED,
     "machine.layout._block": PARSED,
-    "machine.mangled._Reader._type": "64 levels (`_DEEPEST`), then the name is not read",
+    "diagnostics.mangled._Reader._type": "64 levels (`_DEEPEST`), then the name is not read",
     "model.combinations.matching_exchanges.further": SEARCH,
     "model.enumerate.Search.coherent": SEARCH,
     "model.enumerate._out_of_thin_air": SEARCH,

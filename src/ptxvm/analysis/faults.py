@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.diagnostics.errors import Fault
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.syntax.source import Source
 
 
@@ -16,7 +17,7 @@ def as_diagnostic(fault: Fault, source: Source) -> Diagnostic:
         column = len(text) - len(text.lstrip()) + 1
         start = source.offset(place.line, column)
         span, line = Span(start, start + len(text.partition("//")[0].strip())), place.line
-    where = [f"in kernel {place.kernel}"] if place.kernel else []
+    where = [f"in kernel {displayed(place.kernel)}"] if place.kernel else []
     if place.cta is not None:
         where.append(f"CTA {place.cta}")
     if place.thread is not None:

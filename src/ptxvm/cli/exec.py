@@ -16,6 +16,7 @@ from typing import Any
 from ptxvm.cli.check import read_suppressions, tell_unused
 from ptxvm.cli.failures import FINDINGS, WRONG_CALL, say
 from ptxvm.cli.terminal import console, tabulated
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.driver.environment import WrongVariable, read
 from ptxvm.driver.models import MODELS
 from ptxvm.libcudart.process import prepare
@@ -86,7 +87,7 @@ def print_launches(launches: Lines, found: Lines, *, checked: bool) -> None:
         seconds[each["kernel"]] += each["seconds"]
     findings = Counter(each["kernel"] for each in found)
     if rows := [
-        (str(counts[kernel]), in_seconds(time), str(findings[kernel]) if checked else "-", kernel)
+        (str(counts[kernel]), in_seconds(time), str(findings[kernel]) if checked else "-", displayed(kernel))
         for kernel, time in seconds.most_common()
     ]:
         console(sys.stderr).print(tabulated(("launches", "time", "findings", "kernel"), rows, {0, 1, 2}), soft_wrap=True)
@@ -103,7 +104,7 @@ def in_seconds(time: float) -> str:
 def print_findings(found: Lines, suppressed: int) -> int:
     """Print what the checks found, by kernel and kind, and how much of it is meant; the number of errors."""
     for (kernel, code), count in sorted(Counter((each["kernel"], each["code"]) for each in found).items()):
-        print(f"ptxvm: {count} {code} in kernel {kernel}", file=sys.stderr)
+        print(f"ptxvm: {count} {code} in kernel {displayed(kernel)}", file=sys.stderr)
     errors = sum(1 for each in found if each["severity"] == "error")
     meant = f", {suppressed} suppressed" if suppressed else ""
     print(f"ptxvm: {plural(errors, 'error')} and {plural(len(found) - errors, 'warning')} in kernels{meant}", file=sys.stderr)

@@ -15,10 +15,10 @@ from ptxvm.debug.expressions import Expression, parse
 from ptxvm.debug.focus import NotInCode, NotThere
 from ptxvm.debug.log_messages import LogMessage, log_message
 from ptxvm.diagnostics import did_you_mean
+from ptxvm.diagnostics.mangled import is_called
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.isa.effects import Verb
-from ptxvm.machine.mangled import is_called
 
 Site = tuple[int, int]
 """An instruction: its routine, and its number there."""

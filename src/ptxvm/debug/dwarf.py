@@ -28,7 +28,7 @@ from ptxvm.debug.source_types import (
     SourceVariables,
     Structure,
 )
-from ptxvm.machine.mangled import read as demangled
+from ptxvm.diagnostics.mangled import read as demangled
 from ptxvm.syntax import parse, tree
 from ptxvm.syntax.lexer import integer
 

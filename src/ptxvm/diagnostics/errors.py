@@ -7,6 +7,7 @@ from dataclasses import field
 
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.diagnostic import Diagnostic, Span
+from ptxvm.diagnostics.kernel_names import displayed
 
 
 class PTXVMError(Exception):
@@ -56,8 +57,8 @@ class Place:
         at = self
         while at.launched is not None and len(found) < MOST_LAUNCHES:
             by = at.launched
-            launcher = f"CTA {by.cta}, thread {by.thread} of '{by.kernel}' launched it at line {by.line} ({by.text})"
-            found.append(f"grid {at.grid} ('{at.kernel}'; {launcher}")
+            launcher = f"CTA {by.cta}, thread {by.thread} of '{displayed(by.kernel)}' launched it at line {by.line} ({by.text})"
+            found.append(f"grid {at.grid} ('{displayed(at.kernel)}'; {launcher}")
             at = by
         return ", in ".join(found) + ")" * len(found)
 
@@ -93,7 +94,7 @@ class Fault(PTXVMError):  # noqa: N818
         if place.source:
             lines.append(f"  from {place.source}")
         if place.thread is not None:
-            lines.append(f"  in kernel {place.kernel}, CTA {place.cta}, thread {place.thread}")
+            lines.append(f"  in kernel {displayed(place.kernel)}, CTA {place.cta}, thread {place.thread}")
         if place.launched is not None:
             lines.append(f"  of {place.lineage}")
         return "\n".join(lines)

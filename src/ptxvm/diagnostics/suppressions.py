@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.diagnostic import Diagnostic
 from ptxvm.diagnostics.findings import Text
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.diagnostics.kinds import KINDS
 from ptxvm.diagnostics.suggest import did_you_mean
 
@@ -34,7 +35,9 @@ class Suppression:
 
     def matches(self, name: str, code: str, line: int) -> bool:
         """Is a finding meant, on a line of the source of that name?"""
-        return self.code == code and self.line in (0, line) and fnmatchcase(name, self.pattern)
+        if self.code != code or self.line not in (0, line):
+            return False
+        return fnmatchcase(name, self.pattern) or fnmatchcase(displayed(name), self.pattern)
 
 
 @dataclass(slots=True)

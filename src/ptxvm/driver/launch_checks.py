@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ptxvm.diagnostics.errors import Fault
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.driver.environment import environment
 from ptxvm.machine import options
 from ptxvm.machine.events import Finding
@@ -101,7 +102,7 @@ class Findings:
             return
         self.seen.add(key)
         if not self.is_meant(finding):
-            LOG.warning("ptxvm: in kernel %s: %s", finding.kernel, finding)
+            LOG.warning("ptxvm: in kernel %s: %s", displayed(finding.kernel), finding)
         if path := os.environ.get("PTXVM_FINDINGS"):
             with Path(path).open("a", encoding="utf-8") as file:
                 entry = {

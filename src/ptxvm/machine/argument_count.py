@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ptxvm.analysis.symbols import LONGEST, short
-from ptxvm.machine import mangled
+from ptxvm.diagnostics import mangled
 
 MOST = 8  # parameters that are listed one by one
 _ARRAY = re.compile(r"Array<.*?(?P<dimensions>\d+), [CFA](?:, .*)?>")

@@ -27,6 +27,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import MOST_LAUNCHES, Fault, Place
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.diagnostics.notebook import card
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
@@ -142,7 +143,7 @@ class Party:
         how = f"{self.strength} {self.operation}{touched} of {self.where}" if self.size else f"the {self.operation}"
         line = f"{how} at line {self.line} ({self.place.text}) by CTA {self.cta}, thread {self.thread}"
         if self.grid:
-            line += f" of launch {self.grid} ('{self.place.kernel}')"
+            line += f" of launch {self.grid} ('{displayed(self.place.kernel)}')"
         if self.place.launched is not None:
             line += f" of {self.place.lineage}"
         return f"{line}, from {self.source}" if self.source else line

@@ -9,37 +9,9 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.machine import mangled
 
 ARRAYS = "_ZN8__main__4vaddB2v2B92cw51cXTLSUwv1sDUaKthoaNgoKmjgOR3W3CwAkMXLaJtQYkOIgxJU0gCqOkEJoHkbttqdVhoqlspQGNFHSgJ5BnXagIAE"
 VADD = ARRAYS + "5ArrayIfLi2E1C7mutable7alignedE5ArrayIfLi1E1C7mutable7alignedEi8UniTupleIfLi3EE"
-
-
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [
-        ("_Z5saxpyifPfS_", "saxpy(int32, float32, float32*, float32*)"),
-        ("_Z4donev", "done()"),
-        ("_ZN3foo3barEPKd", "foo.bar(float64*)"),
-        ("_Z4fillIfEvPT_S0_", "fill<float32>(float32*, float32)"),
-        ("_Z4copyILi4EdEvPKT0_PS0_", "copy<4, float64>(float64*, float64*)"),
-        (
-            VADD,
-            ("__main__.vadd(Array<float32, 2, C, mutable, aligned>, Array<float32, 1, C, mutable, aligned>, int32, "
-            "UniTuple<float32, 3>)"),
-        ),
-        ("main", None),
-        ("_Z5sax", None),
-        ("_Z9999999x", None),
-        ("_ZN", None),
-        ("_Z1fI", None),
-        ("_Z1fS9_", None),
-        ("_Z1f" + "P" * 5000 + "f", None),
-    ],
-)  # fmt: skip
-def test_mangled_names_are_read_back(name, read):
-    found = mangled.read(name)
-    assert (found and str(found)) == read
 
 
 def kernel(name: str, count: int) -> ptxvm.Kernel:

@@ -111,7 +111,7 @@ module = ptxvm.load(sys.argv[1])
 if len(sys.argv) > 2:
     module.symbol("factor")[...] = int(sys.argv[2])
 module.kernel().launch(2, 32, [data], engine="jit")
-compiles = {"llvmlite", "logging", "concurrent.futures", "ptxvm.machine.mangled"}
+compiles = {"llvmlite", "logging", "concurrent.futures", "ptxvm.diagnostics.mangled"}
 compiles |= {"ptxvm.engine.jit.cfg.nodes", "ptxvm.engine.jit.ir.lane_values"}
 print(json.dumps([data.tolist(), not compiles.isdisjoint(sys.modules)]))
 """

@@ -17,6 +17,9 @@ _POINTERS = {"P": "*", "R": "&", "O": "&&"}
 _QUALIFIERS = frozenset("KVr")
 _ESCAPED = re.compile(r"_([0-9a-f]{2})")
 _ARGUMENTS = re.compile(r"<[^<>]*>")
+_OF_NUMBA = re.compile(r"B\d+v\d")  # the tag of a version; its names are Python's, with dots
+_BETWEEN = re.compile(r"(?<=[\w>])\.(?=\w)")  # the dots between the parts of a name, not those of `<...>`
+_LONGEST = 64
 _DEEPEST = 64
 
 
@@ -68,6 +71,45 @@ def is_called(mangled: str, name: str) -> bool:
     return whole == wanted or whole.endswith(f".{wanted}")
 
 
+@lru_cache(maxsize=256)
+def short_name(mangled: str) -> str:
+    """A mangled name for a message: `cutlass::device_kernel<...>`.
+
+    Template arguments are left out where they are long; the parameters always, they are the kernel's own.
+    """
+    reader = _Reader(mangled, 2)
+    try:
+        name = reader.name()
+    except (_NotRead, IndexError):
+        name = _before_arguments(mangled)
+    if len(name) > _LONGEST:
+        while (shorter := _ARGUMENTS.sub("...", name)) != name:
+            name = shorter
+        name = re.sub(r"(\.\.\.)+", "<...>", name)
+    if len(name) > _LONGEST:
+        return mangled
+    return name if _OF_NUMBA.search(mangled) else _BETWEEN.sub("::", name)
+
+
+def _unescaped(code: re.Match[str]) -> str:
+    """`_5b`, as Numba writes `[`; what stands for no character that can be printed stays."""
+    value = int(code[1], 16)
+    return chr(value) if 32 <= value < 127 else code[0]
+
+
+def _before_arguments(mangled: str) -> str:
+    """A name up to its template arguments, of which some have an unknown form; the mangled name where it begins with one."""
+    reader = _Reader(mangled, 2)
+    nested = reader.take("N")
+    parts: list[str] = []
+    try:
+        while not (reader.peek_is("I") or (parts and not nested)):
+            parts.append(reader.source_name())
+    except _NotRead:
+        return mangled
+    return ".".join(parts) + "<...>"
+
+
 @dataclass(slots=True)
 class _Reader:
     """Reads a name: the next character, and the parts that substitutions may refer to."""
@@ -95,28 +137,34 @@ class _Reader:
             return self.part()
         while self.peek() in _QUALIFIERS:
             self.at += 1
-        parts = []
+        parts: list[str] = []
         while not self.take("E"):
-            if self.peek() == "S":
+            if self.peek() == "S":  # a substitution is none anew
                 parts.append(self.substitution())
-            elif self.peek() == "I":
+                continue
+            if self.peek() == "I":
                 parts[-1] += self.arguments()
             else:
-                parts.append(self.part())
+                parts.append(self.plain_part())
             self.known.append(".".join(parts))
         self.known.pop()  # the whole name stands for itself only where it is a type
         return ".".join(parts)
 
     def part(self) -> str:
-        """`3foo`, with tags `B2v1`, which are left out, and template arguments; `L` is before one of internal linkage."""
+        """`3foo` with its template arguments."""
+        found = self.plain_part()
+        if self.peek_is("I"):
+            self.known.append(found)
+            found += self.arguments()
+        return found
+
+    def plain_part(self) -> str:
+        """`3foo`, with tags `B2v1`, which are left out; `L` is before one of internal linkage."""
         self.take("L")
         found = self.source_name()
         while self.peek_is("B"):
             self.at += 1
             self.source_name()
-        if self.peek_is("I"):
-            self.known.append(found)
-            found += self.arguments()
         return found
 
     def peek_is(self, character: str) -> bool:
@@ -132,29 +180,34 @@ class _Reader:
         self.at = start + int(number[0])
         if self.at > len(self.text):
             raise _NotRead
-        return _ESCAPED.sub(
-            lambda code: chr(int(code[1], 16)) if 32 <= int(code[1], 16) < 127 else code[0], self.text[start : self.at]
-        )
+        found = self.text[start : self.at]
+        return _ESCAPED.sub(_unescaped, found) if _OF_NUMBA.search(self.text) else found
 
     def arguments(self) -> str:
         """`I…E`: `<float32, 1, C>`."""
         self.at += 1
         found = []
         while not self.take("E"):
-            found.append(self.argument())
-        self.template = self.template or found
+            found += self.argument()
+        if not self.depth:  # of the name itself: what `T_` stands for
+            self.template = found
         return f"<{', '.join(found)}>"
 
-    def argument(self) -> str:
-        """A type, or a literal such as `Li1E`."""
+    def argument(self) -> list[str]:
+        """A type, a literal such as `Li1E` or `LN2ns4EnumE1E`, or a pack of them, `J…E`."""
+        if self.take("J"):
+            pack = []
+            while not self.take("E"):
+                pack += self.argument()
+            return pack
         if not self.take("L"):
-            return self.type()
-        self.at += 1
+            return [self.type()]
+        self.type()
         end = self.text.find("E", self.at)
         if end < 0:
             raise _NotRead
         value, self.at = self.text[self.at : end], end + 1
-        return value.replace("n", "-")
+        return [value.replace("n", "-")]
 
     def type(self) -> str:
         """A builtin type, a pointer, a substitution, or a name."""
@@ -179,8 +232,12 @@ class _Reader:
             self.known.append(self.template[self.number("T")])
             return self.known[-1]
         if character == "S" and not self.text.startswith("St", self.at):
-            return self.substitution()
-        found = self.name()
+            found = self.substitution()
+            if not self.peek_is("I"):
+                return found
+            found += self.arguments()
+        else:
+            found = self.name()
         self.known.append(found)
         return found
 
@@ -197,4 +254,4 @@ class _Reader:
         return int(found[1], 36) + 1 if found[1] else 0
 
 
-__all__ = ["DemangledName", "read"]
+__all__ = ["DemangledName", "is_called", "read", "short_name"]
