@@ -479,7 +479,7 @@ class Checker:
         cta = scene.shape.ctaid((end.owner - scene.first) // scene.shape.threads)
         if scene.first + (end.thread - scene.first) // scene.shape.threads * scene.shape.threads == end.owner:
             said = f"{where} of CTA {cta}: the {end.site.described} may still be under way at the end of the CTA"
-            missing = end_of(end.site, bulk=end.site.bound.summary.bulk)
+            missing = end_of(end.site)
         else:
             said = f"{where} of CTA {cta}: nothing orders the {end.site.described} by another CTA of the cluster before its end"
             missing = "barrier.cluster (arrive and wait) behind the access, in both CTAs"

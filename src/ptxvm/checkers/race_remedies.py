@@ -27,38 +27,62 @@ def remedy(race: Race, scenes: Scenes) -> str:
         return f"a store by one thread alone; where all are meant to store the value, {EQUAL_VALUES} can be allowed"
     if race.cause in OF_PROXIES:
         return OF_PROXIES[race.cause]
-    late = [site for site in race.sites if site.asynchronous]
-    if late and race.sites[0].asynchronous:  # what begins after the other access is not waited for before it
-        alone = one == other or len(late) == len(race.sites)
-        return (
-            end_of(late[0], bulk=any(site.bound.summary.bulk for site in late))
-            + ("" if alone else ", then a barrier of the CTA (bar.sync),")
-            + " between the two"
-        )
+    if race.sites[0].asynchronous:  # what begins after the other access is not waited for before it
+        return remedy_of_asynchronous(race)
     if all(site.scope for site in race.sites):
         if race.mixed_size:
             return "accesses of one size: strong ones of different sizes are not morally strong"
         if apart and min(site.scope for site in race.sites) < WIDE:
-            near = scene.shape.cluster_size * size
-            scope = "cluster" if near > size and (one - first) // near == (other - first) // near else "gpu"
+            scope = "cluster" if neighbours(race, scene) else "gpu"
             return f"a scope of .{scope}: the accesses are strong, but their scopes do not include each other's thread"
     if scene is not scenes.of(other):
         return remedy_of_grids(scene, scenes.of(other))
     if apart:
-        return "release by the first CTA and acquire by the second at .gpu scope, or atomic operations"
+        return remedy_of_ctas(race, scene)
     if (one - first) % size // WARP == (other - first) % size // WARP:
         return "bar.warp.sync with both lanes in the mask, or a barrier of the CTA, between the two"
     return "a barrier of the CTA (bar.sync) between the two, or release and acquire at .cta scope or wider"
 
 
-def end_of(site: Site, *, bulk: bool) -> str:
+def remedy_of_asynchronous(race: Race) -> str:
+    """The wait for the first access, and what makes it known to the other one."""
+    first, second = race.sites
+    both = second.asynchronous
+    told = race.threads[0] == race.threads[1] or (both and not copied(first))
+    fence = ", fence.proxy.async" if both and copied(first) and not copied(second) else ""
+    return end_of(first) + fence + ("" if told else ", then a barrier of the CTA (bar.sync),") + " between the two"
+
+
+def remedy_of_ctas(race: Race, scene: Scene) -> str:
+    """The synchronisation for accesses of two CTAs of a grid."""
+    if not neighbours(race, scene):
+        return "release by the first CTA and acquire by the second at .gpu scope, or atomic operations"
+    if race.sites[0].initialises:
+        return "fence.mbarrier_init.release.cluster after the mbarrier.init, before the CTAs of the cluster synchronise"
+    return "release by the first CTA and acquire by the second at .cluster scope, or atomic operations"
+
+
+def neighbours(race: Race, scene: Scene) -> bool:
+    """Are the threads in one cluster of several CTAs?"""
+    near = scene.shape.cluster_size * scene.shape.threads
+    one, other = (thread - scene.first for thread in race.threads)
+    return scene.shape.cluster_size > 1 and one // near == other // near
+
+
+def copied(site: Site) -> bool:
+    """Is it of `cp.async`, whose accesses are of the generic proxy?"""
+    summary = site.bound.summary
+    return summary.writes and not summary.bulk and not summary.uses_tensor_memory
+
+
+def end_of(site: Site) -> str:
     """What waits for the end of an asynchronous access: of a product, which only reads memory, or of a copy."""
     summary = site.bound.summary
     if summary.uses_tensor_memory:
         return "tcgen05.commit, and a wait for its mbarrier that covers the access"
     if not summary.writes:
         return "wgmma.wait_group that covers the product"
-    ends = "cp.async.bulk.wait_group (or the mbarrier)" if bulk else "cp.async.wait_group (or wait_all, or an mbarrier)"
+    ends = "cp.async.bulk.wait_group (or the mbarrier)" if summary.bulk else "cp.async.wait_group (or wait_all, or an mbarrier)"
     return f"{ends} that covers the copy"
 
 

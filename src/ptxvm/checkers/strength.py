@@ -66,6 +66,11 @@ class Site:
         return invalidates(self.bound)
 
     @property
+    def initialises(self) -> bool:
+        """Does it initialise an mbarrier?"""
+        return any(access.mbarrier is MbarrierStep.INIT for access in self.bound.summary.accesses)
+
+    @property
     def of_tensor_core(self) -> bool:
         """Is it of a `tcgen05` instruction?"""
         return self.bound.summary.uses_tensor_memory

@@ -129,6 +129,18 @@ def test_ctas_that_arrive_at_one_mbarrier_together_pass_on_what_each_knows():
     assert out[0] == 9
 
 
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_fence_makes_an_mbarrier_known_to_the_cluster(fenced):
+    """`barrier.cluster.arrive.relaxed` passes on what `fence.mbarrier_init` has released, and nothing else (PTX 9.7.13.4)."""
+    fence = "    fence.mbarrier_init.release.cluster;\n"
+    text = ARRIVALS.replace(fence + "    barrier.cluster.arrive.aligned", fence + "    barrier.cluster.arrive.relaxed.aligned")
+    result = ptxvm.load(text if fenced else text.replace(fence, "")).kernel().launch(2, 1, [np.zeros(1, np.uint32)], check=ALL)
+    missing = {each.missing for each in result.findings if "mbarrier.init" in each.accesses[0].place.text}
+    assert missing == (set() if fenced else {
+        "fence.mbarrier_init.release.cluster after the mbarrier.init, before the CTAs of the cluster synchronise"
+    })  # fmt: skip
+
+
 MESSAGE = """
 .version 8.6
 .target sm_90

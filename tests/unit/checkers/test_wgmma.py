@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.algebra.state_space import Space
 
 A, B = 0, 2048  # where 64 by 16 and 8 by 16 elements of f16 lie
 NO_SWIZZLE = 128 >> 4 << 16 | 256 >> 4 << 32  # K-major: the next eight columns, the next eight rows
@@ -278,3 +279,26 @@ def test_a_wait_without_all_warps_of_the_warpgroup_is_a_deadlock(threads, engine
     with pytest.raises(ptxvm.Fault, match="all four warps of a warpgroup") as fault:
         ptxvm.load(SOME_WARPS).kernel().launch(1, threads, [], engine=engine)
     assert fault.value.kind == "deadlock"
+
+
+COPY = """
+    .reg .b64 %g; ld.param.u64 %g, [out]; cvta.to.global.u64 %g, %g; mov.u32 %s, tile; mad.lo.u32 %s, %t, 16, %s;
+    cp.async.ca.shared.global [%s], [%g], 16; cp.async.wait_all;
+"""
+
+WAIT_OF_COPIES = "cp.async.wait_group (or wait_all, or an mbarrier) that covers the copy"
+
+
+@pytest.mark.parametrize(
+    ("before", "missing"),
+    [
+        ("fence.proxy.async; bar.sync 0;", set()),
+        ("bar.sync 0;", {"fence.proxy.async after the write, before the threads synchronise for the copy"}),
+        ("fence.proxy.async;", {WAIT_OF_COPIES + ", fence.proxy.async, then a barrier of the CTA (bar.sync), between the two"}),
+    ],
+)
+def test_a_product_of_what_threads_have_copied_waits_for_them(before, missing):
+    """`cp.async` writes through the generic proxy, and its wait is for the copies of the thread (PTX 9.7.9.25.3.3)."""
+    made = kernel("", "", fence=COPY + before + FENCE)
+    result = made.launch(grid=1, block=128, args=[np.zeros(128, np.float32)], check=("race",))
+    assert {each.missing for each in result.findings if each.space is Space.SHARED} == missing
