@@ -30,6 +30,7 @@ from ptxvm.driver.device import LIMITS, Device
 from ptxvm.driver.graph import NO_EDGES, Graph, KernelError, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, Edge
 from ptxvm.driver.launch_checks import Checked, HostThread, wanted
+from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.queue import Mark, Queue, Work
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.driver.shared_memory import SharedPoints
@@ -60,7 +61,8 @@ class Context:
     cells: Cells = field(default_factory=lambda: cells(A_CONTEXT))
     is_detached: bool = False
     life: object = field(default_factory=object)
-    """What its modules and launches belong to: another object after a reset."""
+    """What its modules, launches and memory belong to: another object after a reset."""
+    blocks: MemoryBlocks | None = None  # where its memory is; None for a context that shares the life of another
 
     def __post_init__(self) -> None:
         self.cells[ORDINAL] = self.device.ordinal
@@ -168,8 +170,10 @@ class Context:
             self.device.machine.disable_peer_access(peer.device.machine)
 
     def reset(self) -> None:
-        """Wait for all streams, forget modules, captures, the error and the peers, and restore the limits."""
+        """Wait for all streams, free memory, forget modules, captures, the error and the peers, and restore the limits."""
         self.finish()
+        if self.blocks is not None:
+            self.blocks.end(self.life)
         self.life = object()
         for stream in list(self.streams):
             stream.capture = None

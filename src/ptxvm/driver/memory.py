@@ -49,6 +49,7 @@ class MemoryBlock(NamedTuple):
     flags: int = 0
     device: int = 0  # the number of the device whose memory it is, or from whose context it was allocated
     registered: bool = False  # is it the client's own memory?
+    life: object | None = None  # of the context with which it ends, None for memory that outlives contexts
 
     @property
     def address(self) -> int:
@@ -93,8 +94,9 @@ class MemoryBlocks:
         return machine_device(device).memory
 
     def allocate(
-        self, size: int, kind: AllocationKind = AllocationKind.DEVICE, flags: int = 0, device: int = 0, *, shared: bool = False
-    ) -> MemoryBlock:
+        self, size: int, kind: AllocationKind = AllocationKind.DEVICE, flags: int = 0, device: int = 0, *, shared: bool = False,
+        life: object | None = None,
+    ) -> MemoryBlock:  # fmt: skip
         """New memory, not cleared; DriverError for a size of 0 or more than there is.
 
         Memory of a device can be shared with other processes, other memory if it is `shared`.
@@ -115,7 +117,7 @@ class MemoryBlocks:
             self.memory(device).share(allocation)
         elif follows_values():
             UNWRITTEN.add(allocation)
-        return self.enter(MemoryBlock(allocation, kind, next(NUMBERS), size, flags, device))
+        return self.enter(MemoryBlock(allocation, kind, next(NUMBERS), size, flags, device, life=life))
 
     def share(self, address: int, pool: int = 0) -> bytes:
         """A handle of memory for other processes, of a pool or of none; DriverError for memory that cannot be shared."""
@@ -146,14 +148,14 @@ class MemoryBlocks:
             self.parts = {key: at for key, at in self.parts.items() if at != address}
             self.free(address)
 
-    def register(self, address: int, size: int, flags: int = 0, device: int = 0) -> MemoryBlock:
+    def register(self, address: int, size: int, flags: int, device: int, life: object) -> MemoryBlock:
         """Register memory of the host: kernels may use it; DriverError for no bytes, or some of a block."""
         if not (address and size):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at {address:#x} are no memory")
         if any(start < address + size and address < start + each.size for start, each in self.by_address.items()):
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
         adopted = self.adopt(bytes_at(address, size), "registered memory", "is no longer registered")
-        made = MemoryBlock(adopted, AllocationKind.HOST, next(NUMBERS), size, flags, device, registered=True)
+        made = MemoryBlock(adopted, AllocationKind.HOST, next(NUMBERS), size, flags, device, registered=True, life=life)
         return self.enter(made, address)
 
     def adopt(self, data: Array, name: str, fate: str) -> Allocation:
@@ -172,6 +174,11 @@ class MemoryBlocks:
             raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
         self.pages.pop(address, None)
         self.memory(block.device).release(block.allocation)
+
+    def end(self, life: object) -> None:
+        """Free the blocks of a context that has ended."""
+        for address in [at for at, each in list(self.by_address.items()) if each.life is life]:
+            self.free(address)
 
     def in_use(self, device: int) -> int:
         """The bytes of the blocks that have memory of a device."""

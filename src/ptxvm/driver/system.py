@@ -20,8 +20,8 @@ class Driver:
         self.devices = [Device(n, asked.model) for n in range(asked.devices)]
         for each in self.devices:
             each.room  # noqa: B018 - that of the beginning
-        self.primary = [Context(device) for device in self.devices]
         self.blocks = MemoryBlocks()
+        self.primary = [Context(device, blocks=self.blocks) for device in self.devices]
         self.virtual = VirtualMemory(self.blocks)
         self.graph_memory = GraphMemory(self.blocks)
         self.device_graphs = DeviceGraphs(self.blocks)

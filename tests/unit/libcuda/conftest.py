@@ -17,5 +17,5 @@ def cuda() -> Iterator[Driver]:
     yield driver
     driver.flag.value = 1  # nothing waits any more
     driver.library.cuDevicePrimaryCtxReset_v2(0)
-    driver.cuMemFree_v2(driver.memory)
+    session().driver.blocks.free(driver.memory.value)
     session().stack.clear()

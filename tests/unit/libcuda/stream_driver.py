@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import byref, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_uint, c_uint64, c_void_p
 from typing import Any
 
+from ptxvm.driver.memory import AllocationKind
 from ptxvm.libcuda.library import install
+from ptxvm.libcuda.session import session
 
 KERNELS = b"""
 .version 7.8
@@ -76,11 +78,9 @@ class Driver:
         self.cuInit(0)
         self.cuCtxSetCurrent(self.handle("cuDevicePrimaryCtxRetain", 0))
         self.module = self.handle("cuModuleLoadData", KERNELS)
-        memory = c_uint64()
-        self.cuMemAllocManaged(byref(memory), c_size_t(8), c_uint(1))
-        self.flag, self.cell = (c_uint.from_address(memory.value + 4 * n) for n in range(2))
+        self.memory = c_uint64(session().driver.blocks.allocate(8, AllocationKind.MANAGED, 1).address)  # it outlives contexts
+        self.flag, self.cell = (c_uint.from_address(self.memory.value + 4 * n) for n in range(2))
         self.flag.value = self.cell.value = 0
-        self.memory = memory
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         def call(*arguments: Any) -> None:

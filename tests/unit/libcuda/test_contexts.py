@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from ctypes import addressof, byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
@@ -143,6 +144,58 @@ def test_what_a_destroyed_context_had_has_no_handle(cuda):
     assert cuda.library.cuEventQuery(event) == INVALID_HANDLE
     assert cuda.library.cuModuleUnload(module) == INVALID_HANDLE
     assert put(cuda, ours, 4) == (0, 4)
+
+
+def memory_of_each_kind(cuda):
+    """Memory that ends with the current context, of each kind, and then memory of a pool."""
+    size, pitch, addresses = c_size_t(3 << 20), c_size_t(), [c_uint64() for _ in range(5)]
+    device, rows, managed, host, pooled = map(byref, addresses)
+    cuda.cuMemAlloc_v2(device, size)
+    cuda.cuMemAllocPitch_v2(rows, byref(pitch), c_size_t(100), c_size_t(8), c_uint(4))
+    cuda.cuMemAllocManaged(managed, size, c_uint(1))
+    cuda.cuMemHostAlloc(host, size, c_uint(0))
+    cuda.cuMemAllocAsync(pooled, size, None)
+    return addresses
+
+
+def known(cuda, address):
+    """Does the driver know memory at an address?"""
+    kind = c_uint()
+    return cuda.library.cuPointerGetAttribute(byref(kind), 2, address) == 0  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+
+
+def free_memory(cuda):
+    free, total = c_size_t(), c_size_t()
+    cuda.cuMemGetInfo_v2(byref(free), byref(total))
+    return free.value
+
+
+def test_memory_ends_with_its_context_and_that_of_pools_does_not(cuda):
+    """Driver API, `cuCtxDestroy`: what `cuMemAlloc` and its like allocated ends, what `cuMemAllocAsync` allocated stays."""
+    before, mine = free_memory(cuda), (ctypes.c_char * 4096)()
+    context = cuda.handle("cuCtxCreate_v2", c_uint(0), 0)
+    *owned, pooled = memory_of_each_kind(cuda)
+    cuda.cuMemHostRegister_v2(mine, c_size_t(4096), c_uint(0))
+    assert all(known(cuda, each) for each in (*owned, pooled))
+    cuda.cuCtxDestroy_v2(context)
+    assert [known(cuda, each) for each in owned] == [False] * 4
+    assert known(cuda, pooled)
+    assert cuda.library.cuMemFree_v2(owned[0]) == INVALID_VALUE
+    cuda.cuMemHostRegister_v2(mine, c_size_t(4096), c_uint(0))  # it is registered no more
+    cuda.cuMemHostUnregister(mine)
+    cuda.cuMemFree_v2(pooled)
+    assert free_memory(cuda) == before
+
+
+def test_a_reset_frees_the_memory_of_its_context_alone(cuda):
+    *owned, pooled = memory_of_each_kind(cuda)
+    other = cuda.handle("cuCtxCreate_v2", c_uint(0), 0)
+    of_other = memory_of_each_kind(cuda)
+    cuda.cuDevicePrimaryCtxReset_v2(0)
+    assert [known(cuda, each) for each in (*owned, pooled, *of_other)] == [False] * 4 + [True] * 6
+    cuda.cuCtxDestroy_v2(other)
+    for each in (pooled, of_other[-1]):
+        cuda.cuMemFree_v2(each)
 
 
 def test_a_reset_unloads_the_modules_of_the_context(cuda):

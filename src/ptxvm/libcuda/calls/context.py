@@ -60,7 +60,7 @@ def primary_state(ordinal: int, flags: int, active: int) -> None:
 @function("cuCtxCreate", "cuCtxCreate_v2")
 def create(out: int, flags: int, ordinal: int) -> None:
     """A new context, current in this thread."""
-    context = Context(session().driver.device(ordinal), flags)
+    context = Context(session().driver.device(ordinal), flags, blocks=session().driver.blocks)
     session().stack.append(context)
     put_u64(out, session().handles.handle(context))
 

@@ -19,9 +19,10 @@ def allocate(
 ) -> None:
     """New memory of a device, by its number: of that of the current context where none is named."""
     session().refuse_unsafe()
-    here = session().context.device.ordinal
+    here, blocks = session().context, session().driver.blocks
     put_u64(out, 0)
-    put_u64(out, session().driver.blocks.allocate(size, kind, flags, here if device is None else device).address)
+    number = here.device.ordinal if device is None else device
+    put_u64(out, blocks.allocate(size, kind, flags, number, life=here.life).address)
 
 
 @function("cuMemAlloc_v2")
@@ -65,7 +66,8 @@ def allocate_host_flags(out: int, size: int, flags: int) -> None:
 @function("cuMemHostRegister", "cuMemHostRegister_v2")
 def register(address: int, size: int, flags: int) -> None:
     """Let kernels use memory of the host."""
-    session().driver.blocks.register(address, size, flags, session().context.device.ordinal)
+    here = session().context
+    session().driver.blocks.register(address, size, flags, here.device.ordinal, here.life)
 
 
 @function("cuMemHostUnregister")
