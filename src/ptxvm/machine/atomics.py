@@ -63,7 +63,7 @@ def apply(
 def apply_beside(
     exchange: Exchange, view: Array, index: PerLane, operation: str, operands: Sequence[PerLane], update: Update | None = None
 ) -> PerLane:
-    """The same as `apply`, where compiled code of other devices may update the same words meanwhile.
+    """The same as `apply`, where compiled code may update the same words meanwhile.
 
     Lanes of one address are updated together: those whose word has changed meanwhile are updated again.
     """

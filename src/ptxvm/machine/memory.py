@@ -252,12 +252,14 @@ class Memory:
     ) -> PerLane:
         """Update one address after the other, in the order of the lanes; returns the old values if `old`."""
         from ptxvm.machine import atomics  # noqa: PLC0415 - compiled code does its own
+        from ptxvm.machine.sole_thread import RUNNING  # noqa: PLC0415 - as above
 
         view, index = self.resolve(dtype, address, 1, space, lanes, writing=True)
-        with self.lock:  # for launches on other devices this is one step (PTX 8.10.3)
-            if self.table.devices and self.exchange is not None:
-                return atomics.apply_beside(self.exchange, view, index, operation, operands, update)
-            return atomics.apply(view, index, operation, operands, update, old=old)
+        with self.lock:  # for other launches this is one step (PTX 8.10.3)
+            with RUNNING.lock:
+                if self.exchange is None or not RUNNING.compiled:
+                    return atomics.apply(view, index, operation, operands, update, old=old)
+            return atomics.apply_beside(self.exchange, view, index, operation, operands, update)
 
     def read(self, address: int, size: int, lane: int | None = None) -> bytes:
         """Some bytes, at any alignment, as one lane would read them."""

@@ -5,7 +5,8 @@ time of a hash table.  Threads of one device are all that an atomic of scope .gp
 updates memory by plain loads and stores while no other host thread runs kernels.  It does so between a store of 1 and one of 0
 to `updating`, if `sole` is 1 after the first.  A second thread takes `sole` away, has the system run a memory barrier on every
 processor of this process (`membarrier` of Linux: what makes Dekker's algorithm right although one side has no fence), and waits
-until `updating` is 0.
+until `updating` is 0.  So does the interpreter: beside compiled code it compares and exchanges; while there is none, it updates
+memory under a lock.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import platform
 import sys
 import time
 from _thread import allocate_lock
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 SYSTEM_CALL = {"x86_64": 324, "aarch64": 283}  # the number of `membarrier`
@@ -51,42 +54,64 @@ class HostThread:
 
 
 class Running:
-    """The host threads of this process that run kernels."""
+    """The host threads of this process that run compiled kernels, and launches of the interpreter.
+
+    While `lock` is held, none of the threads begins or ends.
+    """
 
     def __init__(self) -> None:
         self._threads: list[HostThread] = []
-        self._lock = allocate_lock()
+        self._interpreted = 0  # launches
+        self.lock = allocate_lock()
         self._shared = False
         self._began = self._ran = 0.0  # when one began to run alone, and the seconds that any have run alone
 
     def enter(self, thread: HostThread) -> None:
         """A host thread begins to run CTAs."""
-        with self._lock:
+        with self.lock:
             self._threads.append(thread)
             if len(self._threads) > 1:
                 self._threads[0].give_up()
                 return
             self._began = time.perf_counter()
-            if not self._shared and self._ran > PAYS and _available():
+            if not self._shared and not self._interpreted and self._ran > PAYS and _available():
                 thread.take()
 
     def leave(self, thread: HostThread) -> None:
         """A host thread has run its CTAs; one that is left stays as it is, since it may soon be joined again."""
-        with self._lock:
+        with self.lock:
             self._threads.remove(thread)
             if not self._threads:
                 self._ran += time.perf_counter() - self._began
 
+    @property
+    def compiled(self) -> bool:
+        """Does compiled code run?"""
+        return bool(self._threads)
+
+    @contextmanager
+    def interpreting(self) -> Iterator[None]:
+        """Within `with` the interpreter runs a kernel: no host thread is alone."""
+        with self.lock:
+            self._interpreted += 1
+            for thread in self._threads:
+                thread.give_up()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._interpreted -= 1
+
     def share(self) -> None:
         """Other processes may run kernels on memory of this one: no thread is ever alone again."""
-        with self._lock:
+        with self.lock:
             self._shared = True
             for thread in self._threads:
                 thread.give_up()
 
     def forget(self) -> None:
         """In a child process: no thread of its parent runs there."""
-        self._threads, self._lock = [], allocate_lock()
+        self._threads, self._interpreted, self.lock = [], 0, allocate_lock()
 
 
 RUNNING = Running()

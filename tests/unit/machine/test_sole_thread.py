@@ -14,6 +14,7 @@ import pytest
 
 import ptxvm
 from ptxvm.machine import sole_thread
+from ptxvm.machine.options import EngineName
 from ptxvm.machine.sole_thread import HostThread, Running
 
 SOLE, UPDATING = 0, 1
@@ -125,12 +126,29 @@ def test_this_system_has_the_barrier() -> None:
     assert sole_thread._available()
 
 
+@pytest.mark.usefixtures("available")
+def test_none_is_sole_while_the_interpreter_runs() -> None:
+    running, (one, words), (other, other_words) = Running(), thread(), thread()
+    running.enter(one)
+    with running.interpreting():
+        assert words[SOLE] == 0
+        running.leave(one)
+        assert not running.compiled
+        running.enter(other)
+        assert running.compiled
+        assert other_words[SOLE] == 0
+        running.leave(other)
+    running.enter(one)
+    assert words[SOLE] == 1
+
+
 @pytest.mark.parametrize("scope", ["gpu", "sys"])
-def test_no_update_is_lost_where_launches_come_and_go(scope: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long launch is alone at first, and meets short ones again and again."""
+@pytest.mark.parametrize("engine", ["jit", "interp"])
+def test_no_update_is_lost_where_launches_come_and_go(scope: str, engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long launch of compiled code is alone at first, and meets short ones again and again, of one engine or the other."""
     kernel = ptxvm.load(COUNTS.replace("SCOPE", scope)).kernel("counts")
     totals = np.zeros(4, np.uint32)
-    launched = [0]
+    launched, threads = [0], {"threads": 1} if engine == "jit" else {}
     monkeypatch.setattr(sole_thread, "PAYS", -1.0)
 
     def long() -> None:
@@ -138,7 +156,7 @@ def test_no_update_is_lost_where_launches_come_and_go(scope: str, monkeypatch: p
 
     def short() -> None:
         while first.is_alive():
-            kernel.launch(grid=1, block=32, args=[totals, np.uint32(50)], engine="jit", threads=1)
+            kernel.launch(grid=1, block=32, args=[totals, np.uint32(50)], engine=engine, **threads)
             launched[0] += 1
 
     kernel.launch(grid=1, block=32, args=[totals, np.uint32(50)], engine="jit", threads=1)

@@ -35,6 +35,7 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.layout import open_argument_size
+from ptxvm.machine.sole_thread import RUNNING
 
 LANES = 4096  # of a cohort: enough to outweigh NumPy's overhead, few enough for the caches
 SLICE_STEPS = 20_000  # of a cohort before the next one runs
@@ -231,6 +232,12 @@ def begin_watched(
 
 def run_all(waiting: Iterator[Schedule], limits: Limits | None) -> Counters:
     """Run cohorts in turn until all have ended: one that is not done lets a new one, or the one that waited longest, run."""
+    with RUNNING.interpreting():
+        return run_in_turn(waiting, limits)
+
+
+def run_in_turn(waiting: Iterator[Schedule], limits: Limits | None) -> Counters:
+    """Run cohorts; atomics of compiled code that runs beside them are one step for them."""
     counters = Counters()
     running: deque[Schedule] = deque()
     try:

@@ -70,11 +70,11 @@ class Observer(Protocol):
 
 
 class CompareExchange:
-    """What the interpreter on one device needs beside compiled code on another."""
+    """What the interpreter needs beside compiled code that another host thread runs."""
 
     def __call__(self, addresses: Addresses, expected: Array, desired: Array) -> Flags:
         """Compare and exchange words."""
-        from ptxvm.engine.jit.run.compare_exchange import compare_exchange  # noqa: PLC0415 - few processes have several devices
+        from ptxvm.engine.jit.run.compare_exchange import compare_exchange  # noqa: PLC0415 - few processes run both at once
 
         return compare_exchange(addresses, expected, desired)
 

@@ -1,4 +1,4 @@
-"""Compare-and-exchange for the interpreter: its atomics are one step for compiled code on other devices, too (PTX 8.10.3)."""
+"""Compare-and-exchange for the interpreter: its atomics are one step for compiled code beside it, too (PTX 8.10.3)."""
 
 from __future__ import annotations
 
