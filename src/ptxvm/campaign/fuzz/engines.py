@@ -14,7 +14,6 @@ import numpy as np
 from ptxvm.api import Kernel, load
 from ptxvm.campaign.random_kernels.kernels import DOUBLES_AT, SIZE, STRIDE, Launch, RandomKernel, Watch
 from ptxvm.campaign.random_kernels.memory import INPUT
-from ptxvm.campaign.random_kernels.parts import Shape
 from ptxvm.campaign.random_kernels.rows import ROWS
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.jit.run.tiering import policy
@@ -30,7 +29,6 @@ STRANGE = np.array(
 
 
 TIER = "PTXVM_TIER"
-WARP = 32  # lanes
 NO_ROWS = np.zeros(16, np.uint8)
 ENGINES: tuple[EngineName, ...] = ("interp", "auto")
 """Each counts and checks; compiled code where it can."""
@@ -68,29 +66,20 @@ def compare_launch(random: RandomKernel, launch: Launch, kernel: Kernel) -> None
 
 
 def compare_fault(fault: Fault, memory: Memory, kernel: Kernel) -> None:
-    """AssertionError where compiled code does not have the same fault, or that of a thread which may have come first."""
+    """AssertionError where compiled code does not have the same fault, or that of another thread."""
     try:
         launched(memory, kernel, engine="jit")
     except Fault as other:
         one, too = told_of(fault), told_of(other)
-        if one != too and not are_unordered(fault.place, other.place, memory.random.shape):
+        if one != too and not are_of_different_threads(fault.place, other.place):
             raise AssertionError(f"the engines have different faults, {one} and {too}, of {memory.launch}") from None
         return
     raise AssertionError(f"only the interpreter has the fault {fault} of {memory.launch}")
 
 
-def are_unordered(one: Place, other: Place, shape: Shape) -> bool:
-    """Is it open which of two threads comes first: of different CTAs or warps, or lanes that have parted?"""
-    if one.cta != other.cta or None in (one.thread, other.thread):
-        return one.cta != other.cta
-    warps = [number_of(each.thread, shape) // WARP for each in (one, other) if each.thread is not None]
-    return one.thread != other.thread and (warps[0] != warps[1] or one.line != other.line)
-
-
-def number_of(thread: tuple[int, int, int], shape: Shape) -> int:
-    """The number of a thread in its CTA."""
-    width, height = (*shape, 1)[:2]
-    return (thread[2] * height + thread[1]) * width + thread[0]
+def are_of_different_threads(one: Place, other: Place) -> bool:
+    """Which of their faults comes first is open, in one warp too: lanes that have parted may meet again late."""
+    return (one.cta, one.thread) != (other.cta, other.thread)
 
 
 def told_of(fault: Fault) -> tuple[object, ...]:
