@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import field
 from functools import lru_cache
+from zlib import crc32
 
 from ptxvm.dataclass import dataclass
 
@@ -73,9 +74,10 @@ def is_called(mangled: str, name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def short_name(mangled: str) -> str:
-    """A mangled name for a message: `cutlass::device_kernel<...>`.
+    """A mangled name for a message: `cutlass::device_kernel<...#3f2a>`.
 
-    Template arguments are left out where they are long; the parameters always, they are the kernel's own.
+    Template arguments are left out where they are long; a checksum tells apart what differs in them alone.  The
+    parameters are left out always.
     """
     reader = _Reader(mangled, 2)
     try:
@@ -88,6 +90,9 @@ def short_name(mangled: str) -> str:
         name = re.sub(r"(\.\.\.)+", "<...>", name)
     if len(name) > _LONGEST:
         return mangled
+    head, left_out, tail = name.rpartition("<...>")
+    if left_out:
+        name = f"{head}<...#{crc32(mangled.encode()) & 0xFFFF:04x}>{tail}"
     return name if _OF_NUMBA.search(mangled) else _BETWEEN.sub("::", name)
 
 

@@ -29,9 +29,9 @@ UNKNOWN = "_ZN3lib6kernelIXadL_Z1fvEEEEvv"  # the address of a function is an ex
         ("_ZN1A8MMA_64x6ILb1EEEvv", "A::MMA_64x6<1>"),
         ("_Z1fI1AIiES1_EvT_T0_", "f<A<int32>, A<int32>>"),
         ("_Z1fI1AIiES0_IdEEvT_T0_", "f<A<int32>, A<float64>>"),
-        (LONG, "lib::kernel<...>"),
-        (UNKNOWN, "lib::kernel<...>"),
-        ("_Z6kernelIXadL_Z1fvEEEvv", "kernel<...>"),
+        (LONG, "lib::kernel<...#3cb4>"),
+        (UNKNOWN, "lib::kernel<...#6c8a>"),
+        ("_Z6kernelIXadL_Z1fvEEEvv", "kernel<...#1c29>"),
         ("_ZNXadL_Z1fvE", "_ZNXadL_Z1fvE"),
         ("_Z" + "70" + "a" * 70 + "v", "_Z" + "70" + "a" * 70 + "v"),
         (NUMBA, "__main__.add[1]"),
@@ -86,9 +86,13 @@ def test_names_that_a_user_gives(name, called, so):
     assert mangled.is_called(name, called) == so
 
 
+def test_a_checksum_tells_apart_what_the_arguments_left_out_differ_in():
+    assert displayed(LONG) != displayed(LONG.replace("Li4E", "Li6E"))
+
+
 def test_a_fault_shows_the_name_and_keeps_the_mangled_one():
     fault = Fault("trap", "it stops", place=Place(kernel=LONG, cta=(0, 0, 0), thread=(1, 0, 0)))
-    assert str(fault).splitlines()[1] == "  in kernel lib::kernel<...>, CTA (0, 0, 0), thread (1, 0, 0)"
+    assert str(fault).splitlines()[1] == "  in kernel lib::kernel<...#3cb4>, CTA (0, 0, 0), thread (1, 0, 0)"
     assert fault.place.kernel == LONG
 
 
