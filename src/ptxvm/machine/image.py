@@ -120,7 +120,7 @@ class Image:
     def locate(self, variable: Variable, function: Function | None = None) -> tuple[Placement, int]:
         """The location of a variable for code of `function`: what its address is relative to, and an address or offset."""
         if variable.space is Space.SHARED:
-            return Placement.ABSOLUTE, self.shared.offsets[variable]
+            return Placement.ABSOLUTE, self.shared.offset(variable, function)
         if variable in self.module_local.offsets:
             return Placement.ABSOLUTE, self.module_local.offsets[variable]
         if variable.space in (Space.LOCAL, Space.PARAM) and function is not None:
@@ -160,7 +160,7 @@ class Image:
 
     def shared_size(self, kernel: Function, dynamic: int = 0) -> int:
         """Bytes of shared memory that a CTA of the kernel gets."""
-        needed = self.shared.dynamic + dynamic if dynamic else self.shared.static.get(kernel.name, 0)
+        needed = self.shared.dynamic[kernel.name] + dynamic if dynamic else self.shared.static.get(kernel.name, 0)
         return -(-needed // self.shared_unit) * self.shared_unit
 
     def declared_shared(self, kernel: Function) -> int:

@@ -103,15 +103,23 @@ def _block(block: tree.Block, families: dict[int, list[Variable]], layout: Varia
 class SharedLayout:
     """The shared memory of a CTA: static variables, then what the launch adds.
 
-    `static` has the bytes that each kernel declares; `dynamic` is where the launch's begin, the same for all kernels of
-    the image, since a function that several kernels call has one address for `extern .shared` arrays.  The first `reserved`
-    bytes are for CUDA's own code (PTX 10.29).
+    `static` has the bytes that each kernel declares, and `dynamic` is where those of the launch begin: behind the kernel's own,
+    aligned as the `extern .shared` arrays `of_launch` are.  Where the image has functions with code it is the same for all
+    kernels, since a function that several kernels call has one address for such an array.  The first `reserved` bytes are for
+    CUDA's own code (PTX 10.29).
     """
 
     def __init__(self, offsets: dict[Variable, int], reserved: int) -> None:
         self.offsets, self.reserved = offsets, reserved
         self.static: dict[str, int] = {}
-        self.dynamic = 0
+        self.dynamic: dict[str, int] = {}
+        self.of_launch: frozenset[Variable] = frozenset()
+
+    def offset(self, variable: Variable, function: Function | None) -> int:
+        """The offset of a variable for code of a function."""
+        if function is not None and function.entry and variable in self.of_launch:
+            return self.dynamic[function.name]
+        return self.offsets[variable]
 
 
 def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> SharedLayout:
@@ -142,8 +150,11 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
                 own.add(variable)
         result.offsets.update(own.offsets)
         result.static[kernel.name] = max(own.size, result.static.get(kernel.name, 0))  # .weak ones share a name
-    result.dynamic = align(max(result.static.values(), default=common.size), alignment)
-    result.offsets.update(dict.fromkeys(waiting, result.dynamic))
+    last = align(max(result.static.values(), default=common.size), alignment)
+    called = any(each.defined and not each.entry for program in programs for each in program.functions.values())
+    result.dynamic = {name: last if called else align(size, alignment) for name, size in result.static.items()}
+    result.offsets.update(dict.fromkeys(waiting, last))
+    result.of_launch = frozenset(waiting)
     return result
 
 

@@ -249,7 +249,11 @@ class _Reader:
         if self.launch.shared:
             elements = Elements(self.launch.shared // 4, 4)
             yield NamedVariable(
-                f"shared{suffix}", self.image.shared.dynamic, np.zeros(elements.count * 4, np.uint8), elements, cta
+                f"shared{suffix}",
+                self.image.shared.dynamic[self.launch.kernel.name],
+                np.zeros(elements.count * 4, np.uint8),
+                elements,
+                cta,
             )
 
     @staticmethod

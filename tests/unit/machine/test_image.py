@@ -242,6 +242,19 @@ def test_shared_variables_and_what_the_launch_adds():
     assert (made.shared_size(a), made.shared_size(b), made.shared_size(b, 64)) == (116, 24, 192)
 
 
+def test_what_a_launch_adds_lies_behind_the_variables_of_its_own_kernel():
+    """Other kernels of the module do not move it: a tile of the tensor memory accelerator at its beginning stays aligned."""
+    made = image(
+        """.extern .shared .align 16 .b8 dynamic[];
+        .visible .entry a() { .shared .f64 x[2]; ret; }
+        .visible .entry b() { .shared .b8 y[20]; ret; }
+        .visible .entry c() { ret; }"""
+    )
+    a, b, c = (made.functions[name] for name in "abc")
+    assert [made.locate(made.variables["dynamic"], each)[1] for each in (a, b, c)] == [16, 32, 0]
+    assert [made.shared_size(each, 64) for each in (a, b, c)] == [80, 96, 64]
+
+
 # ── linking (PTX 11.6) ──────────────────────────────────────────────────────────────────
 
 
