@@ -230,14 +230,14 @@ def ourselves() -> str:
     found = [source for folder in package_folders() for source in sources(folder)]
     llvmlite = find_spec("llvmlite")
     if llvmlite is not None and llvmlite.origin is not None:
-        found += sources(str(Path(llvmlite.origin).parent / "binding"))
+        found += sources(os.path.realpath(Path(llvmlite.origin).parent / "binding"))
     return Digest().add(repr(sorted(found))).text
 
 
 def package_folders() -> list[str]:
-    """The folders of the package."""
+    """The folders of the package, without links: `ptxvm exec` makes one to it, under another name each time."""
     package = find_spec("ptxvm")
-    return list(package.submodule_search_locations or ()) if package is not None else []
+    return [os.path.realpath(each) for each in package.submodule_search_locations or ()] if package is not None else []
 
 
 def sources(folder: str) -> Iterator[tuple[str, int, int]]:

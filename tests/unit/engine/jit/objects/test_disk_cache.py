@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from platformdirs import user_cache_path
 from python_threads import at_once
 
+import ptxvm
 from ptxvm.engine.jit.objects import disk_cache
 from ptxvm.engine.jit.objects.disk_cache import DiskCache
 
@@ -259,3 +262,18 @@ def test_entries_are_looked_through_now_and_then(tmp_path: Path, monkeypatch: py
     # each is a tenth of what is stored between two trims: 100 on average, with a deviation of 9.5
     assert 60 < len(scans) < 140
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 1.3 * 32_000
+
+
+def test_code_is_found_again_through_a_link_to_the_package(tmp_path: Path) -> None:
+    """`ptxvm exec` gives each program a link in a folder of its own: the key of kept code must not have its path."""
+    package, keys = Path(ptxvm.__file__).resolve().parent, set[str]()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "ptxvm").symlink_to(package)
+        program = "import ptxvm; from ptxvm.engine.jit.objects.code_cache import ourselves; print(ptxvm.__file__, ourselves())"
+        environment = os.environ | {"PYTHONPATH": str(tmp_path / name)}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        path, key = done.stdout.split()
+        assert path == str(tmp_path / name / "ptxvm" / "__init__.py")
+        keys.add(key)
+    assert len(keys) == 1
