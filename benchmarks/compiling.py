@@ -147,7 +147,8 @@ def compiled(source: str, name: str, block: tuple[int, int, int], shared: int, t
         module = ptxvm.load(source)
         function = module.image.resolve(module.kernel(name).function)
         found.instructions = len(function.instructions)
-        for stage, seconds in _stages(Translation(module.image, Specialisation(function, block, shared)), tier):
+        wanted = Specialisation(function, block, shared, narrow=tier < Tier.BEST)
+        for stage, seconds in _stages(Translation(module.image, wanted), tier):
             found.stages.setdefault(stage, []).append(seconds)
     return found
 

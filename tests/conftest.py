@@ -180,6 +180,15 @@ def alone() -> Callable[..., np.ndarray]:
     return lone_array
 
 
+@pytest.fixture(autouse=True)
+def as_many_warps_abreast_as_pay(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the tests of the JIT launches begin with the code that they otherwise get when they have run for long."""
+    if "engine/jit/" in request.node.nodeid and request.node.get_closest_marker("narrow") is None:
+        from ptxvm.engine.jit.run import tiering
+
+        monkeypatch.setattr(tiering, "may_be_narrow", lambda _: False)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of reference data beside the repository; what needs it skips where it is missing."""

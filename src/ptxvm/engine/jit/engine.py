@@ -101,21 +101,41 @@ class Jit:
 
     def compiled(self, wanted: Specialisation, shape: LaunchShape | None = None) -> Compiled:
         """The code of a kernel, compiled at least at the tier that pays for a launch of this shape."""
-        found, tier = self._compiled.get(wanted), tiering.first(shape)
+        found, tier = self._found(wanted), tiering.first(shape)
         if found is None:
-            make, translated = partial(self._get, wanted), partial(self.code_cache.host_calls, wanted)
-            rival = partial(self._rival, wanted)
-            found = self._compiled.setdefault(wanted, Compiled(self.image, self.library, make, translated, tier, rival))
+            narrow = tiering.may_be_narrow(wanted) and not self.code_cache.holds(wanted)
+            made = self._made(wanted._replace(narrow=narrow), tier)
+            found = self._compiled.setdefault(wanted, made)
             if tier is Tier.BEST:
                 found.face_rival(background=False)
         if found.tier < tier:
             found.improve(tier)
         return found
 
+    def _found(self, wanted: Specialisation) -> Compiled | None:
+        """The code that a kernel has by now."""
+        found = self._compiled.get(wanted)
+        if found is not None and found.better is not None:
+            found = self._compiled[wanted] = found.better
+        return found
+
+    def _made(self, form: Specialisation, tier: Tier) -> Compiled:
+        """The code of a kernel, compiled at least at a tier, while a launch waits."""
+        make, translated = partial(self._get, form), partial(self.code_cache.host_calls, form)
+        wanted = form._replace(narrow=False)
+        rival, better = partial(self._rival, wanted), partial(self._better, wanted)
+        return Compiled(self.image, self.library, make, translated, tier, rival, better)
+
+    def _better(self, wanted: Specialisation, before: Compiled) -> Compiled:
+        """The best code of a kernel, while launches go on."""
+        make, translated = partial(self.code_cache.get, wanted, background=True), partial(self.code_cache.host_calls, wanted)
+        better = Compiled(self.image, self.library, make, translated, Tier.BEST, partial(self._rival, wanted))
+        better.take_over(before)
+        better.make = partial(self._get, wanted)  # for which launches wait
+        return better
+
     def _rival(self, wanted: Specialisation, *, background: bool) -> Compiled | None:
-        """The code of a kernel for one thread at a time, if that may be faster."""
-        if not self._compiled[wanted].facts.scalar:
-            return None
+        """The code of a kernel for one thread at a time; None where there is none."""
         alone = wanted._replace(scalar=True)
         make = partial(self.code_cache.get, alone, background=background)
         translated = partial(self.code_cache.host_calls, alone)
@@ -184,7 +204,7 @@ class Jit:
         wanted = Specialisation(
             self.image.resolve(kernel), shape.block, options.shared, options.fast, trusted=options.trusted, profiled=profiled
         )
-        compiled = self._compiled.get(wanted)
+        compiled = self._found(wanted)
         if compiled is None or compiled.launches < OFTEN:
             return
         from ptxvm.engine.jit.run.relaunch import Relaunch, limit, may_repeat  # noqa: PLC0415 - a single launch does not need it
@@ -195,9 +215,8 @@ class Jit:
                 for each in self._relaunches.values():
                     each.is_retired = True
                 self._relaunches.clear()
-            better = partial(self.code_cache.get, wanted, background=True)
             waits, bank = self.spins(kernel), self.image.bank(kernel)
-            self._relaunches[kernel, options, profiled] = Relaunch(compiled, shape, bank, short, better, waits=waits)
+            self._relaunches[kernel, options, profiled] = Relaunch(compiled, shape, bank, short, waits=waits)
 
     def defers(self, kernel: Function, options: LaunchOptions) -> bool:
         """Does a launch need code that defers asynchronous work?"""
@@ -286,7 +305,7 @@ class Jit:
                 compiled.runners.append(runner)
             launch.release()
             self.progress = before
-        self._ran(wanted, compiled, progress)
+        self._ran(compiled, progress)
         return launch.counters()
 
     def record(
@@ -298,11 +317,12 @@ class Jit:
         threads = options.threads or cta_distribution.usual_threads()
         return self._grid(wanted, shape, parameters, allocations, threads, limits, recording=recording, ctas=ctas)
 
-    def _ran(self, wanted: Specialisation, compiled: Compiled, progress: cta_distribution.Progress) -> None:
+    @staticmethod
+    def _ran(compiled: Compiled, progress: cta_distribution.Progress) -> None:
         """Account for a launch; a kernel that has run for long is compiled again at the best tier."""
         compiled.record_time(progress.mean, progress.count)
         if tiering.pays(compiled):
-            tiering.improve(compiled, partial(self.code_cache.get, wanted, background=True))
+            tiering.improve(compiled)
 
     def examine(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None
@@ -325,7 +345,7 @@ class Jit:
             launch.release()
         observer.end(runner.calls, runner.record)
         compiled.runners.append(runner)
-        self._ran(wanted, compiled, progress)
+        self._ran(compiled, progress)
         return launch.counters()
 
 

@@ -43,6 +43,7 @@ class Specialisation(NamedTuple):
     those that the code is instrumented for; `trusted` code checks no access; `metered` code stops when its threads have
     executed too many instructions; `profiled` code counts what it does.  `scalar` code runs one thread after the other.
     `recorded` code notes which bytes it writes and reads.  The asynchronous work of `deferred` code ends when the host chooses.
+    `narrow` code runs one warp at a time even where several abreast would be faster: it is compiled soonest.
     """
 
     function: Function
@@ -57,6 +58,7 @@ class Specialisation(NamedTuple):
     scalar: bool = False
     recorded: bool = False
     deferred: bool = False
+    narrow: bool = False
 
     @property
     def plain(self) -> bool:

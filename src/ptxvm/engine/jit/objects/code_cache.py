@@ -58,6 +58,10 @@ class CodeCache:
                 return found or self._compile(wanted, kind, tier, background=background)
         return found or self._compile(wanted, kind, tier, background=background)
 
+    def holds(self, wanted: Specialisation) -> bool:
+        """Has the disk cache the best code of a kernel?"""
+        return self._from_disk(wanted, VersionKind.FIRST, Tier.BEST) is not None
+
     def translation(self, wanted: Specialisation) -> Translation:
         """The translation of a kernel; the latest ones are remembered."""
         with NoCollection():  # it takes longer to import than ready code to load
@@ -141,6 +145,7 @@ class CodeCache:
             wanted.scalar,
             wanted.recorded,
             wanted.deferred,
+            wanted.narrow,
             kind,
             cpu.identity(),
             ourselves(),

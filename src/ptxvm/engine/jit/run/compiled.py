@@ -33,13 +33,20 @@ class FindRival(Protocol):
         """The other version; None where there is none."""
 
 
+class FindBetter(Protocol):
+    """Compiles a kernel at the best tier, while launches of what there is go on."""
+
+    def __call__(self, compiled: Compiled) -> Compiled:
+        """The kernel with the same versions as it has now."""
+
+
 class Compiled:
     """A kernel for one specialisation.
 
     `make` finds or compiles a version of a tier or a better one; `tier` is the least tier that it is asked for.
     `translated` gives the host calls of some versions; `rival` is another version of the whole kernel, which takes turns with
-    this one (`rivals`), and `find_rival` makes it.  `rate` is the time of a CTA in seconds; so far `ctas` have run, and
-    `spent` so many seconds.
+    this one (`rivals`), and `find_rival` makes it.  `better` has taken the place of this one, and `find_better` makes it.
+    `rate` is the time of a CTA in seconds; so far `ctas` have run, and `spent` so many seconds.
     """
 
     rate: float | None = None
@@ -47,6 +54,7 @@ class Compiled:
     ctas = 0
     launches = 0
     improving = False
+    better: Compiled | None = None
 
     def __init__(
         self,
@@ -56,9 +64,10 @@ class Compiled:
         translated: Callable[[Iterable[VersionKind]], Sequence[HostCallSite]],
         tier: Tier,
         find_rival: FindRival | None = None,
+        find_better: FindBetter | None = None,
     ) -> None:
         self.image, self.library, self.make, self.translated, self.tier = image, library, make, translated, tier
-        self.find_rival = find_rival
+        self.find_rival, self.find_better = find_rival, find_better
         self.rival: Compiled | None = None
         self.contest: Contest | None = None
         self.versions: dict[VersionKind, Version] = {}
@@ -73,6 +82,11 @@ class Compiled:
                 self.versions[kind] = made = self.make(kind, self.tier)
                 self.facts = made.facts  # which include those of the versions before
             return self.versions[kind]
+
+    @property
+    def is_best(self) -> bool:
+        """Is the code of all versions the best?"""
+        return all(version.tier == Tier.BEST for version in self.versions.values())
 
     def improve(self, tier: Tier) -> None:
         """Compile again the versions that are below a tier."""
@@ -89,10 +103,11 @@ class Compiled:
             self.facts = self.facts._replace(host_calls=works)
         return works[number].host_call
 
-    def replace(self, kind: VersionKind, better: Version) -> None:
-        """Replace a version by better code, for later launches."""
-        with self._lock:
-            self.versions[kind] = better
+    def take_over(self, before: Compiled) -> None:
+        """Take the place of what has run until now: it has as many versions, and was as fast, or slower."""
+        for kind in before.versions:
+            self.version(kind)
+        self.rate, self.spent, self.ctas, self.launches = before.rate, before.spent, before.ctas, before.launches
 
     def record_time(self, rate: float | None, ctas: int) -> None:
         """Account for a launch; a single slow one at most doubles the rate."""
@@ -108,8 +123,7 @@ class Compiled:
 
     def face_rival(self, *, background: bool) -> None:
         """Have the rival take turns in later launches, if there is one; compiled while launches go on, in the `background`."""
-        rival = self.find_rival(background=background) if self.find_rival is not None else None
-        if rival is None:
+        if not self.facts.scalar or self.find_rival is None or (rival := self.find_rival(background=background)) is None:
             return
         from ptxvm.engine.jit.run.rivals import Contest  # noqa: PLC0415 - few kernels have one
 

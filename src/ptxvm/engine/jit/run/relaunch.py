@@ -33,8 +33,6 @@ from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
-    from ptxvm.engine.jit.abi.specialisation import Tier, VersionKind
-    from ptxvm.engine.jit.objects.version import Version
     from ptxvm.engine.jit.run.compiled import Compiled
     from ptxvm.engine.jit.run.event_counts import EventCounts
 
@@ -68,11 +66,9 @@ class Relaunch:
     """
 
     def __init__(
-        self, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float,
-        better: Callable[[VersionKind, Tier], Version], *, waits: bool,
+        self, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float, *, waits: bool
     ) -> None:  # fmt: skip
-        """`better` compiles a version of the kernel at a tier, in the background."""
-        self.short, self.better, self.waits = short, better, waits
+        self.short, self.waits = short, waits
         self.is_retired = False  # do others keep it though it shall not run any more?
         self.compiled, self.facts, self.shape, self.ctas = compiled, compiled.facts, shape, shape.ctas
         self.memory, self.output = compiled.image.memory, compiled.library.output
@@ -96,9 +92,11 @@ class Relaunch:
 
     @property
     def valid(self) -> bool:
-        """Is the kernel still short, and its code the same but for its tier; has it no rival since?"""
+        """Is the kernel still short, and its code the same; has it no rival since?"""
         compiled = self.compiled
-        if self.is_retired or compiled.facts is not self.facts or self.runner.paired is (compiled.rival is None):
+        if self.is_retired or compiled.facts is not self.facts or compiled.better is not None:
+            return False
+        if self.runner.paired is (compiled.rival is None):
             return False
         return (compiled.rate or 0.0) * self.ctas <= self.short
 
@@ -125,7 +123,7 @@ class Relaunch:
             self._arrays.clear()
             self._busy.release()
         if tiering.pays(self.compiled):
-            tiering.improve(self.compiled, self.better)
+            tiering.improve(self.compiled)
         return done
 
     def _result(self, seconds: float) -> LaunchResult:

@@ -1,22 +1,21 @@
 """Tiering: quick code first, and optimised code, compiled in the background, for hot kernels.
 
-That is `PTXVM_TIER=auto`; `quick` or `best` is one tier from the start, for tests and benchmarks.
+That is `PTXVM_TIER=auto`, where quick code runs one warp at a time; `quick` or `best` is one tier from the start, for tests and
+benchmarks, in the version that pays for long launches.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
-from ptxvm.engine.jit.abi.specialisation import Tier, VersionKind
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
 from ptxvm.machine import settings
 
 if TYPE_CHECKING:
     from threading import Thread
 
-    from ptxvm.engine.jit.objects.version import Version
     from ptxvm.engine.jit.run.compiled import Compiled
     from ptxvm.machine.launch import LaunchShape
 
@@ -34,6 +33,11 @@ def first(shape: LaunchShape | None = None) -> Tier:
     return FIXED.get(policy(), Tier.SKETCH if short else Tier.QUICK)
 
 
+def may_be_narrow(wanted: Specialisation) -> bool:
+    """Is code for one warp at a time good enough to begin with?  Better code follows where a kernel runs for long."""
+    return policy() is settings.Tiering.AUTO and wanted.plain and not (wanted.scalar or wanted.recorded)
+
+
 def pays(compiled: Compiled) -> bool:
     """Has the kernel run for so long that optimised code, or its rival, pays?"""
     if compiled.spent <= WARM or compiled.improving or policy() is not settings.Tiering.AUTO:
@@ -43,8 +47,8 @@ def pays(compiled: Compiled) -> bool:
     return (bool(quick) or lacks_rival) and compiled.spent > max(WARM, FACTOR * sum(version.seconds for version in quick))
 
 
-def improve(compiled: Compiled, make: Callable[[VersionKind, Tier], Version]) -> Thread:
-    """Compile a kernel at the best tier in the background; later launches use it.
+def improve(compiled: Compiled) -> Thread:
+    """Compile a kernel at the best tier, or its rival, in the background; later launches use it.
 
     The process waits for that at its end: LLVM must not be unloaded while it works.
     """
@@ -54,10 +58,12 @@ def improve(compiled: Compiled, make: Callable[[VersionKind, Tier], Version]) ->
 
     def work() -> None:
         with DefaultEnvironment():
-            for kind, version in list(compiled.versions.items()):
-                if version.tier < Tier.BEST:
-                    compiled.replace(kind, make(kind, Tier.BEST))
-            compiled.face_rival(background=True)
+            better = compiled
+            if compiled.find_better is not None and not compiled.is_best:
+                better = compiled.find_better(compiled)
+            better.face_rival(background=True)
+            if better is not compiled:
+                compiled.better = better
 
     thread = threading.Thread(target=work, name="ptxvm compiles")
     thread.start()

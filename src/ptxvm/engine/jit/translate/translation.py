@@ -48,7 +48,9 @@ class Translation:
             recorded=self.wanted.recorded,
             deferred=self.wanted.deferred,
         )
-        return scalar(make) if self.wanted.scalar else choose(make, x * y * z, self.wanted.checks)
+        if self.wanted.scalar:
+            return scalar(make)
+        return choose(make, x * y * z, self.wanted.checks, narrow=self.wanted.narrow)
 
     @cached_property
     def masked(self) -> str:

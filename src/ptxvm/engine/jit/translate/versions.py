@@ -60,10 +60,15 @@ class Versions:
         return text
 
 
-def choose(make: Callable[..., KernelContext], threads: int, checks: frozenset[Check] = frozenset()) -> Versions:
-    """Choose the version for a CTA of so many threads; `make` makes contexts, `checks` are compiled in."""
+def choose(
+    make: Callable[..., KernelContext], threads: int, checks: frozenset[Check] = frozenset(), *, narrow: bool = False
+) -> Versions:
+    """Choose the version for a CTA of so many threads; `make` makes contexts, `checks` are compiled in.
+
+    A `narrow` one has no more than one warp abreast.
+    """
     if not checks:
-        return _first(make, threads)
+        return _first(make, threads, narrow=narrow)
     shadow = Shadow(checks)
     found = _first(partial(make, shadow=shadow), threads)
     if not shadow.fits:
@@ -89,9 +94,9 @@ def parts_in_loops(kernel: KernelContext) -> bool:
     return any(kernel.plan.repeats(kernel.nodes[n]) for n in masked)
 
 
-def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
+def _first(make: Callable[..., KernelContext], threads: int, *, narrow: bool = False) -> Versions:
     """Choose the straight version if warps probably stay whole, as wide as registers allow."""
-    found = _whole_warps(make, threads) if threads >= WARP else None
+    found = _whole_warps(make, threads, narrow=narrow) if threads >= WARP else None
     if found is not None:
         return found
     kernel = make()
@@ -100,17 +105,17 @@ def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
     return Versions(make, kernel, translate(kernel))
 
 
-def _whole_warps(make: Callable[..., KernelContext], threads: int) -> Versions | None:
+def _whole_warps(make: Callable[..., KernelContext], threads: int, *, narrow: bool) -> Versions | None:
     """The best straight version.  The first to be translated has the width that an estimate says, or the least."""
-    narrow = make(straight=True)
-    if narrow.partial_barriers:
+    one = make(straight=True)
+    if one.partial_barriers:
         return None
     widths = [width for width in sorted(WIDTHS, key=partial(_time, threads // WARP)) if width <= threads]
-    if _masks_are_slow(narrow):
+    if narrow or _masks_are_slow(one):
         widths = [WARP]
-    expected = expected_registers(narrow)
+    expected = expected_registers(one)
     known = first = next(width for width in widths if width == WARP or expected * width <= REGISTERS * WARP)
-    one_warp = cache(partial(_straight, make, narrow))
+    one_warp = cache(partial(_straight, make, one))
     found = _wide(make, first, one_warp) if first > WARP else None
     if found is None or not found.fits:
         known, found = WARP, one_warp()
@@ -120,7 +125,7 @@ def _whole_warps(make: Callable[..., KernelContext], threads: int) -> Versions |
     for width in widths:
         if width == known and not (width == WARP and found.kernel.endings):
             return found
-        if width not in (WARP, first) and needed * width <= _hope(narrow, width) * known:
+        if width not in (WARP, first) and needed * width <= _hope(one, width) * known:
             wide = _wide(make, width, one_warp)
             if wide is not None and wide.fits:
                 return wide

@@ -444,7 +444,8 @@ def test_a_kernel_that_runs_for_long_gets_better_code(monkeypatch: pytest.Monkey
     for thread in threading.enumerate():
         if thread.name == "ptxvm compiles":
             thread.join()
-    assert compiled.versions[VersionKind.FIRST].tier == Tier.BEST
+    assert compiled.better is not None
+    assert compiled.better.versions[VersionKind.FIRST].tier == Tier.BEST
     kernel.launch(2, 32, [data], engine="jit")
     assert (data == 9 * np.arange(64)).all()
 
