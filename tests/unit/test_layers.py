@@ -43,14 +43,29 @@ def test_the_specification_needs_no_back_end(room):
     assert not loaded_by(alone) & {"llvmlite", "ml_dtypes", "numpy", "ptxvm.engine", "ptxvm.machine", "rich", "typer"}
 
 
-def test_a_launch_that_is_kept_on_disk_loads_neither_a_compiler_nor_tensor_cores(tmp_path, monkeypatch):
-    monkeypatch.setenv("PTXVM_CACHE", str(tmp_path))
-    launch = (
+def launched() -> set[str]:
+    """What a fresh Python has loaded after a launch of compiled code."""
+    return loaded_by(
         f"import numpy, ptxvm; kernel = ptxvm.load({str(ROOT / 'examples' / 'saxpy.ptx')!r}).kernel(); "
         "kernel.launch(1, 32, [32, 2.0, numpy.ones(32, numpy.float32), numpy.ones(32, numpy.float32)], engine='jit')"
     )
-    assert "ptxvm.engine.jit.translate" in loaded_by(launch)
-    assert not loaded_by(launch) & {"llvmlite", "ml_dtypes", "ptxvm.engine.jit.translate", "ptxvm.machine.tensor_unit"}
+
+
+def test_a_launch_loads_what_it_needs(tmp_path, monkeypatch):
+    """That is no profiler and no log; and where the code is on disk no compiler, and no search for spin loops."""
+    monkeypatch.setenv("PTXVM_CACHE", str(tmp_path))
+    none_needs = {
+        "logging",
+        "ml_dtypes",
+        "ptxvm.engine.jit.memory.access_counters",
+        "ptxvm.machine.tensor_unit",
+        "ptxvm.profile",
+    }
+    compiled = launched()
+    assert {"llvmlite", "ptxvm.engine.jit.translate"} <= compiled
+    assert not compiled & none_needs
+    kept = {"llvmlite", "ptxvm.engine.jit.ir.builder", "ptxvm.engine.jit.translate", "ptxvm.engine.spin_loops"}
+    assert not launched() & (none_needs | kept)
 
 
 def test_oracles_know_the_package_from_outside():

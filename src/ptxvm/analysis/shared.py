@@ -68,6 +68,8 @@ def itself(function: Function) -> Function:
 def static_shared(kernel: Function, definition: Callable[[Function], Function] = itself) -> int:
     """Bytes of the `.shared` variables that a kernel and the functions that it names use: the module's lie first."""
     size = 0
+    if next(shared_variables(kernel, definition, mentions), None) is None:  # as lazy bodies tell without being read
+        return size
     for variable in sorted(dict.fromkeys(shared_variables(kernel, definition, uses)), key=lambda each: bool(each.function)):
         size = -(-size // variable.alignment) * variable.alignment + variable.size
     return size

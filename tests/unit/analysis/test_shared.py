@@ -7,6 +7,7 @@ import pytest
 
 import ptxvm
 from ptxvm.analysis.check import analyse
+from ptxvm.analysis.shared import static_shared
 from ptxvm.syntax.source import Source
 
 SOURCE = """.version 9.0
@@ -60,6 +61,15 @@ def test_bodies_that_mention_little_stay_unread() -> None:
     )
     program, report = analyse(Source(f".version 9.0\n.target sm_90\n.address_size 64\n.shared .b8 s1[4];\n{kernels}"))
     assert not report.diagnostics
+    assert all(function.lazy is not None for function in program.functions.values())
+
+
+def test_a_kernel_that_mentions_none_stays_unread() -> None:
+    text = (
+        ".version 9.0\n.target sm_90\n.address_size 64\n.func g() { ret; }\n.entry k() { call g, (); ret; }\n.shared .b8 s[4];"
+    )
+    program, _ = analyse(Source(text))
+    assert static_shared(program.functions["k"]) == 0
     assert all(function.lazy is not None for function in program.functions.values())
 
 

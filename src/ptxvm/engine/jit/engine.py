@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine import spin_loops
 from ptxvm.engine.jit.abi.launch_record import Record
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
+from ptxvm.engine.jit.objects import log
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run import cta_distribution, tiering
 from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.compiled import Compiled
 from ptxvm.engine.jit.run.launch_state import Launch
-from ptxvm.engine.jit.run.paged_callbacks import PagedCallbacks
 from ptxvm.engine.jit.run.runner import Runner, pointers_at
 from ptxvm.engine.jit.run.signals import Signals
 from ptxvm.engine.limits import Limits
@@ -142,9 +141,7 @@ class Jit:
         try:
             return Compiled(self.image, self.library, make, translated, Tier.BEST)
         except Unsupported as missing:
-            import logging  # noqa: PLC0415 - most processes have nothing to say
-
-            logging.getLogger("ptxvm.jit").debug("%s", missing)
+            log.debug("%s", missing)
             return None
 
     def _get(self, wanted: Specialisation, kind: VersionKind, tier: Tier) -> Version:
@@ -234,6 +231,8 @@ class Jit:
 
     def spins(self, kernel: Function) -> bool:
         """Has the kernel a loop that waits for what another thread writes?"""
+        from ptxvm.engine import spin_loops  # noqa: PLC0415 - a single launch does not need it
+
         return bool(spin_loops.spins(self.image, kernel))
 
     def launch(
@@ -285,7 +284,7 @@ class Jit:
         progress, runners = cta_distribution.Progress(ctas or range(shape.ctas), compiled.rate), []
         before, self.progress = self.progress, progress
         paging = recording.paging if recording is not None else None
-        kind = deferring_callbacks() if wanted.deferred else PagedCallbacks if paging is not None else Callbacks
+        kind = deferring_callbacks() if wanted.deferred else paged_callbacks() if paging is not None else Callbacks
         paged = [each for each in allocations if paging is not None and paging.at(each.start) is not None]
 
         def another() -> Runner:
@@ -347,6 +346,13 @@ class Jit:
         compiled.runners.append(runner)
         self._ran(compiled, progress)
         return launch.counters()
+
+
+def paged_callbacks() -> type[Callbacks]:
+    """The callbacks of launches that work on pages of arrays."""
+    from ptxvm.engine.jit.run.paged_callbacks import PagedCallbacks  # noqa: PLC0415 - few launches do
+
+    return PagedCallbacks
 
 
 def deferring_callbacks() -> type[Callbacks]:

@@ -25,7 +25,6 @@ from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, row_windows, slow_path
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
-from ptxvm.engine.jit.node.event_counters import POINTER
 from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, slot_name
 from ptxvm.engine.jit.node.spill_layout import Slot
 from ptxvm.isa import warpgroup
@@ -290,6 +289,8 @@ def _event_counters(kernel: KernelContext) -> list[str]:
     """The words in which profiled code counts, and its variables of nodes that have side exits."""
     if kernel.counters is None:
         return []
+    from ptxvm.engine.jit.node.event_counters import POINTER  # noqa: PLC0415 - little code is profiled
+
     variables = {name: llvm for written in kernel.written.values() for name, llvm in written.variables.items()}
     return [
         f"  {POINTER}.pointer = getelementptr i8, ptr %ctx, i64 {offset('counters')}",

@@ -17,7 +17,6 @@ from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
 from ptxvm.engine.jit.memory import barrier_epochs
-from ptxvm.engine.jit.memory.access_counters import count_access
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies
 from ptxvm.engine.jit.node.port import Port
@@ -55,11 +54,15 @@ class Tasks(Port):
         self.at.guard = outer
 
     def _count(self, target: Value, source: Value, source_size: Value | None, count: int) -> None:
-        """Count the copy as a load, by the lanes that read the source, and a store."""
+        """Count the copy, in profiled code, as a load, by the lanes that read the source, and a store."""
+        if self.at.events is None:
+            return
+        from ptxvm.engine.jit.memory.access_counters import count_access  # noqa: PLC0415 - little code is profiled
+
         read = partial(count_access, self.at, self.bound, Access(Verb.READ, Space.GLOBAL, b32, count), source.raw)
         if source_size is None:
             read()
-        elif self.at.events is not None:
+        else:
             self._under(self.at.guard, source_size.to(u32).ne(0), read)
         count_access(self.at, self.bound, Access(Verb.WRITE, Space.SHARED, b32, count), target.raw)
 

@@ -68,7 +68,7 @@ def count_access(at: NodeBuilder, bound: Bound, access: Access, raw: Raw) -> Non
 
     Updates of mbarriers are none of the program's, nor is what a call passes.
     """
-    if at.events is None or access.mbarrier is not None or access.asynchronous or access.type is None or bound.calls:
+    if access.mbarrier is not None or access.asynchronous or access.type is None or bound.calls:
         return
     size = access.type.bytes * access.count
     counted = Counted(at.kernel.instruction_number(bound), access.verb, access.window, size)

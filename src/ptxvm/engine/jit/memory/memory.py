@@ -30,7 +30,6 @@ from ptxvm.engine.jit.memory import (
     streaming_stores,
     variable_bounds,
 )
-from ptxvm.engine.jit.memory.access_counters import count_access
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
@@ -63,13 +62,20 @@ class Memory(Port):
         self.cluster, self.in_cluster = ClusterAddresses(at), False
         self.access = Access(Verb.READ, Space.GENERIC)
 
+    def _count(self, address: Raw) -> None:
+        """Count the access, in profiled code."""
+        if self.at.events is not None:
+            from ptxvm.engine.jit.memory.access_counters import count_access  # noqa: PLC0415 - little code is profiled
+
+            count_access(self.at, self.bound, self.access, address)
+
     def load(
         self, space: Space, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
     ) -> list[Value]:
         """A scalar load with a broadcast, a contiguous load, chunks of these, or a gather."""
         self.access = Access.of(Verb.READ, space, type, count, **attributes)
         loaded = self._load(space, type, address, count)
-        count_access(self.at, self.bound, self.access, address.raw)
+        self._count(address.raw)
         if attributes.get("order") is Order.ACQUIRE:
             self.fence(Order.ACQUIRE, attributes.get("scope") or Scope.GPU)
         return loaded
@@ -197,7 +203,7 @@ class Memory(Port):
         bound = self.bound if weak and space is Space.GLOBAL else None
         waits = self.at.stores.waits(space, type.bytes, raw, count, bound) if weak else None
         pointer = self._checked(space, raw, size, writing=True)
-        count_access(self.at, self.bound, self.access, address.raw)
+        self._count(address.raw)
         if self._follows_mbarriers(space):
             cta_clocks.mbarrier_made(self.at, self.access, self._offsets(raw))
         self.at.dirty = True
@@ -517,7 +523,7 @@ class Memory(Port):
         self.access = Access.of(Verb.UPDATE, space, type, count, **attributes)
         self.at.note("lane by lane")
         self._checked(space, raw, count * type.bytes, writing=True)
-        count_access(self.at, self.bound, self.access, address.raw)
+        self._count(address.raw)
         self.at.dirty = True
         return raw
 

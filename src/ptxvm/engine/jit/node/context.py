@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache, cached_property
 from math import prod
+from typing import TYPE_CHECKING
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32
@@ -14,7 +15,6 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi import cta_slot
-from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import OF_THREAD, POINTERS, TICKS, UNBOUNDED_LOCAL, offset
@@ -24,7 +24,6 @@ from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
-from ptxvm.engine.jit.node.event_counters import CounterWords
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.node.node_code import NodeCode
 from ptxvm.engine.jit.node.parted_regions import PartedRegions
@@ -35,6 +34,9 @@ from ptxvm.engine.loops import Loop, loops
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import window
 from ptxvm.machine.allocation import GRAIN, Allocation
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.node.event_counters import CounterWords
 
 SYMBOL, SYMBOL_ALIGNMENT = "%address.", GRAIN  # scalars that are addresses of symbols of the module, and their alignment
 MOST_BITS = 64  # nodes at which lanes may wait, for which a word has a bit each
@@ -512,6 +514,9 @@ class KernelContext:
 
 def counter_words(before: KernelContext | None) -> CounterWords:
     """The words in which a profiled version counts: those of the version before it, of which the others may take the rest."""
+    from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS  # noqa: PLC0415 - little code is profiled
+    from ptxvm.engine.jit.node.event_counters import CounterWords  # noqa: PLC0415
+
     if before is None or before.counters is None:
         return CounterWords()
     before.counters.most = MOST_WORDS

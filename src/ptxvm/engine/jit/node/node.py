@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
@@ -21,13 +21,15 @@ from ptxvm.engine.jit.ir.builder import SMALL, Code, short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
 from ptxvm.engine.jit.node import small_elements
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.event_counters import NodeCounters
 from ptxvm.engine.jit.node.node_code import ON_HOST, Definition, NodeCode
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key
 from ptxvm.engine.jit.values import affine_integers, uniform_bounds
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.engine.operands import fitting
 from ptxvm.isa.special_registers import WARP
+
+if TYPE_CHECKING:
+    from ptxvm.engine.jit.node.event_counters import NodeCounters
 
 
 class MergedChecks(Protocol):
@@ -91,6 +93,8 @@ class NodeBuilder(operands.Operands):
         self.caches_bounds = self.repeats and kernel.caches_bounds
         self.events: NodeCounters | None = None  # in profiled code
         if kernel.counters is not None:
+            from ptxvm.engine.jit.node.event_counters import NodeCounters  # noqa: PLC0415 - little code is profiled
+
             self.events = NodeCounters(self.code, kernel.counters, kernel.number, node.number, full=full)
         self.bank_size = kernel.bank_size
         self.local_stride = kernel.local_stride

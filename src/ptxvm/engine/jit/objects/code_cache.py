@@ -15,9 +15,9 @@ from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.engine.jit.abi.metadata import HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
-from ptxvm.engine.jit.ir import cpu, libraries
+from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
-from ptxvm.engine.jit.objects import disk_cache
+from ptxvm.engine.jit.objects import disk_cache, log
 from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
 from ptxvm.engine.jit.objects.loader import FlatCode, Loaded, NotFlatError
 from ptxvm.engine.jit.objects.recent_translations import RECENT, Remembered
@@ -106,9 +106,7 @@ class CodeCache:
         return Version(facts, loaded, loaded.address(kind.entry), made, 0.0)
 
     def _compile(self, wanted: Specialisation, kind: VersionKind, tier: Tier, *, background: bool) -> Version:
-        import logging  # noqa: PLC0415
-
-        log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
+        began = time.perf_counter()
         translation = self.translation(wanted)
         text, facts = translation.text(kind)
         RECENT.measure(self._translations[wanted], text)
@@ -116,7 +114,8 @@ class CodeCache:
             self._note(wanted, translation)
         if tier is Tier.SKETCH and translation.loops:
             tier = Tier.QUICK
-        from ptxvm.engine.jit.objects.shared_functions import set_apart  # noqa: PLC0415 - code that is ready needs none
+        from ptxvm.engine.jit.ir import libraries  # noqa: PLC0415 - code that is ready needs none ...
+        from ptxvm.engine.jit.objects.shared_functions import set_apart  # noqa: PLC0415 - ... of these
 
         text = set_apart(text, tier)
         data = object_code(text, tier, background=background)
@@ -220,11 +219,9 @@ def link(
         parts = {each: library_code.code_of(each, tier, compiled, ourselves()) for each in needed}
         code = library_code.joined(code, parts) if parts else code
     except NotFlatError as reason:  # on processors that the linker does not know
-        import logging  # noqa: PLC0415
-
         from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415
 
-        logging.getLogger("ptxvm.jit").debug("%s is not cached: %s", name, reason)
+        log.debug("%s is not cached: %s", name, reason)
         return LinkedObject([data, *[library_code.object_of(each, tier, compiled) for each in needed]], [entry]), None
     return Loaded(code), code
 
