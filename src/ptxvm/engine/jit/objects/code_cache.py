@@ -170,17 +170,17 @@ def object_code(text: str, tier: Tier, *, background: bool) -> bytes:
     made = None
     if compiler_process.is_long(text, tier):
         made = compiler_process.object_code(text, tier, background=background)
-    return made if made is not None else _beside_signals(text, tier, background=background)
+    return made if made is not None else _beside_signals(text, tier)
 
 
-def _beside_signals(text: str, tier: Tier, *, background: bool) -> bytes:
+def _beside_signals(text: str, tier: Tier) -> bytes:
     """The object file of a module, compiled by a thread that runs no handlers of signals.
 
     LLVM crashes where an exception of a handler leaves a module half made.  Here it interrupts the wait alone.
     """
     from threading import Thread  # noqa: PLC0415
 
-    from ptxvm.engine.jit.objects import codegen, compiler_process  # noqa: PLC0415
+    from ptxvm.engine.jit.objects import codegen  # noqa: PLC0415
 
     made: list[bytes] = []
     errors: list[BaseException] = []
@@ -188,8 +188,6 @@ def _beside_signals(text: str, tier: Tier, *, background: bool) -> bytes:
     def work() -> None:
         with DefaultEnvironment():
             try:
-                if background:
-                    compiler_process.give_way()
                 made.append(codegen.object_code(text, tier))
             except BaseException as error:  # noqa: BLE001 - it is raised where the code is waited for
                 errors.append(error)

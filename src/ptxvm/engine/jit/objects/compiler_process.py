@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from ptxvm.engine.jit.abi.specialisation import Tier
 
 LONG = {Tier.SKETCH: 8_000, Tier.QUICK: 8_000, Tier.BEST: 2_000}  # lines, from which on a module takes some tenths of a second
 NICENESS = 10  # of a compilation in the background
+OF_SESSION = Path("/proc/self/autogroup")  # the niceness of a session among others, on Linux
 PROGRAM = "import sys; sys.path[:] = {path}; from {module} import serve; serve({tier}, {niceness})"
 
 
@@ -56,13 +58,24 @@ def serve(tier: int, niceness: int) -> None:
     from ptxvm.engine.jit.objects import codegen  # noqa: PLC0415 - LLVM
 
     if niceness:
-        os.nice(niceness)
+        lower_session(niceness)
     text = sys.stdin.buffer.read().decode()
     sys.stdout.buffer.write(codegen.object_code(text, Tier(tier)))
 
 
+def lower_session(niceness: int) -> None:
+    """Lower the priority of this process, which is a session of its own, unless it has inherited a lower one.
+
+    Linux may first share processors out among sessions (sched(7), autogroups): beside another it would have half of one.
+    """
+    lowest = max(niceness, os.getpriority(os.PRIO_PROCESS, 0))
+    os.setpriority(os.PRIO_PROCESS, 0, lowest)
+    with suppress(OSError):
+        OF_SESSION.write_text(str(lowest))
+
+
 def give_way() -> None:
-    """Lower the priority of this thread, so that those that run CTAs keep the processors.
+    """Lower the priority of this thread, and of those that it starts, so that those that run CTAs keep the processors.
 
     On Linux a thread has a priority of its own; elsewhere the whole process would give way, so nothing is done.
     """

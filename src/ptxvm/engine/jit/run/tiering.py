@@ -54,9 +54,12 @@ def improve(compiled: Compiled) -> Thread:
     """
     import threading  # noqa: PLC0415 - few kernels run for so long
 
+    from ptxvm.engine.jit.objects.compiler_process import give_way  # noqa: PLC0415
+
     compiled.improving = True
 
     def work() -> None:
+        give_way()
         with DefaultEnvironment():
             better = compiled
             if compiled.find_better is not None and not compiled.is_best:

@@ -48,6 +48,20 @@ def test_what_llvm_refuses_is_an_error_of_this_process(monkeypatch: pytest.Monke
         code_cache.object_code("define\n", Tier.QUICK, background=False)
 
 
+@pytest.mark.skipif(not compiler_process.OF_SESSION.exists(), reason="processors are not shared among sessions here")
+@pytest.mark.parametrize(("inherited", "expected"), [(0, 7), (9, 9)])
+def test_a_session_of_its_own_gives_way(inherited: int, expected: int) -> None:
+    """Where sessions have equal parts of a processor, the niceness of a process in one counts for nothing beside the others."""
+    script = (
+        f"import os; from ptxvm.engine.jit.objects import compiler_process as c; os.nice({inherited}); c.lower_session(7); "
+        "print(os.nice(0), c.OF_SESSION.read_text())"
+    )
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, start_new_session=True)
+    niceness, _, session = said.stdout.strip().partition(" ")
+    assert int(niceness) == expected
+    assert session.endswith(f"nice {expected}")
+
+
 def test_without_python_nothing_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(compiler_process.LONG, Tier.QUICK, 0)
     for executable in ("", "/usr/bin/another"):

@@ -5,6 +5,8 @@ The expected results are those of NumPy.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from pathlib import Path
 
@@ -13,8 +15,11 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
+from ptxvm.engine.jit.objects.code_cache import CodeCache
+from ptxvm.engine.jit.objects.compiler_process import NICENESS
 from ptxvm.engine.jit.run import tiering
 from ptxvm.engine.jit.run.compiled import Compiled
+from ptxvm.engine.jit.translate.translation import Translation
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.settings import Tiering
 
@@ -134,6 +139,24 @@ def test_a_process_that_finds_the_best_code_begins_with_it(
     launch(again[1])
     assert compiled(again[1]).versions[VersionKind.FIRST].tier == Tier.BEST
     settle()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities of their own")
+def test_all_that_makes_the_better_code_gives_way(kernel: ptxvm.Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A translation that competes with launches for a processor, and for Python, doubles their time."""
+    niceness = []
+    translation = CodeCache.translation
+
+    def noted(cache: CodeCache, wanted: Specialisation) -> Translation:
+        niceness.append((wanted.narrow, os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+        return translation(cache, wanted)
+
+    monkeypatch.setattr(CodeCache, "translation", noted)
+    launch(kernel)
+    settle()
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert {nice for narrow, nice in niceness if narrow} == {own}
+    assert {nice for narrow, nice in niceness if not narrow} == {min(own + NICENESS, 19)}
 
 
 @pytest.mark.parametrize("policy", [Tiering.QUICK, Tiering.BEST])
