@@ -265,7 +265,7 @@ class Session:
                 stop = once()
             except Interrupted:
                 stop = Stop(Reason.INTERRUPT)
-            if stop.reason is Reason.STEP:
+            if stop.reason is Reason.STEP and self._has_living_focus():
                 stop = self.execution.arrive(stop, stops=stops)
             if stop.reason is not Reason.STEP:
                 break

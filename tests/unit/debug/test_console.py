@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from ring_kernel import KERNEL, LINES
 
@@ -117,6 +120,20 @@ def test_a_thread_is_named_as_cuda_gdb_names_it(console):
 def test_a_step_that_leaves_another_thread_in_focus_names_it(console):
     assert said(console, "start", "issue warp 1")[0].endswith("warp 1, lane 0]")
     assert len(said(console, "stepwarp")) == 1  # the same thread: nothing is said of it
+
+
+PARTED = Path(__file__).parents[3] / "docs/parted.ptx"
+
+
+@pytest.mark.parametrize("step", ["stepwarp", "stepi", "step"])
+def test_a_step_that_ends_its_warp_stops_at_the_breakpoint_of_the_next(debugged, step):
+    console = Console(debugged(PARTED.read_text(), 1, 64, [np.zeros(64, np.uint32)]))
+    assert said(console, "break TRIPLE", "run", f"{step} 4")[-1].endswith("ret;")
+    assert said(console, step)[:2] == [
+        "Breakpoint 1, parted<<<(1,1,1),(64,1,1)>>>",
+        "[Focus: kernel 0, block (0,0,0), thread (33,0,0), warp 1, lane 1]",
+    ]
+    assert "mul.wide.u32" in said(console, step)[-1]  # the breakpoint has stopped it once
 
 
 @pytest.mark.parametrize(
