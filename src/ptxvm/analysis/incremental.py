@@ -236,9 +236,11 @@ class RememberedBodies(Bodies):
         return (families, *((name, name in program.scope.names, *self.declared_names[name]) for name in sorted(named)))
 
     def mentioned(self, function: Function) -> Iterable[str]:
-        """The names that the body of a function may mention, read or not."""
+        """The names of the module that the body of a function may mention, read or not."""
         body = function.node.body
-        return self.names_in(self.outline.plain.text[body.start : body.end]) if body is not None else ()
+        if body is None:
+            return ()
+        return self.names_in(self.outline.plain.text[body.start : body.end]) & self.declared_names.keys()
 
     def names_in(self, text: str) -> frozenset[str]:
         """The names that a body may mention."""
