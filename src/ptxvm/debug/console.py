@@ -18,6 +18,7 @@ from ptxvm.debug.session import Session
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.values import NoValue
 from ptxvm.diagnostics.errors import Fault, Unsupported
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.machine.launch import LaunchShape
 
 WITHOUT_FOCUS = frozenset({Reason.ENDED})
@@ -167,4 +168,4 @@ __all__ = ["Console", "Files"]
 
 def launched(kernel: Function, shape: LaunchShape) -> str:
     """A kernel and its shape, as CUDA C++ writes a launch."""
-    return f"{kernel.name}<<<{shown(shape.grid)},{shown(shape.block)}>>>"
+    return f"{displayed(kernel.name)}<<<{shown(shape.grid)},{shown(shape.block)}>>>"

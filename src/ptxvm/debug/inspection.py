@@ -14,9 +14,10 @@ from ptxvm.dataclass import dataclass
 from ptxvm.debug.focus import coordinates, shown
 from ptxvm.debug.lanes import Frame, LanePlaces, Status
 from ptxvm.debug.session import Session
-from ptxvm.debug.source_types import ArrayOf, Number, Pointer, Structure
-from ptxvm.debug.values import MemoryPlace, NoValue, RegisterPlace, Values, View, bits_of
+from ptxvm.debug.source_types import ArrayOf, Number, Pointer, Structure, spelled
+from ptxvm.debug.values import MemoryPlace, NoValue, Place, RegisterPlace, Values, View, bits_of
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.engine.interp import value_text
 from ptxvm.engine.interp.stepping import lanes_of
 from ptxvm.engine.interp.stepping_schedule import SteppingSchedule
@@ -133,7 +134,8 @@ class ListedLine:
 def frame_view(level: int, frame: Frame) -> FrameView:
     """A frame, for people."""
     bound = frame.bound
-    return FrameView(level, frame.routine.function.name, file_of(bound), bound.line, bound.origin, bound.text, frame.index)
+    name = displayed(frame.routine.function.name)
+    return FrameView(level, name, file_of(bound), bound.line, bound.origin, bound.text, frame.index)
 
 
 def file_of(bound: Bound) -> str:
@@ -315,6 +317,15 @@ def text_at(session: Session, found: Values | MemoryPlace, depth: int = 0) -> st
         return within(elements, count - len(elements), session, depth)
     shown = [text_of(each) for each in session.elements(found, min(found.count or FEW, MOST))]
     return f"{{{', '.join(shown)}{', …' if found.count > len(shown) else ''}}}"
+
+
+def type_of(found: Values | Place) -> str:
+    """The type of a value, a register, or what is in memory, with its state space: that of the source where it has one."""
+    space = f".{found.space} " if isinstance(found, MemoryPlace) and found.space is not Space.GENERIC else ""
+    if isinstance(found.source, Number) or found.source is None:
+        dimensions = found.dimensions if isinstance(found, MemoryPlace) else ()
+        return f"{space}{found.type}{''.join(f'[{count}]' for count in dimensions)}"
+    return space + spelled(found.source)
 
 
 def within(parts: Sequence[tuple[str, Callable[[], MemoryPlace]]], more: int, session: Session, depth: int) -> str:

@@ -77,6 +77,28 @@ class BitField:
 SourceType: TypeAlias = Number | Pointer | ArrayOf | Structure | BitField
 
 
+def spelled(type: SourceType | None) -> str:
+    """A type as C++ writes it, with the numbers of PTX: `.f32*`, `Point[4][2]`; None is `void`."""
+    known, behind, dimensions = type, "", ""
+    while isinstance(known, Pointer | ArrayOf):
+        if isinstance(known, Pointer):
+            behind, dimensions = f"{'&' if known.is_reference else '*'}{dimensions}{behind}", ""
+            known = known.target
+        else:
+            dimensions += f"[{known.count or ''}]"
+            known = known.element
+    match known:
+        case Number():
+            name = str(known.type)
+        case BitField():
+            name = f"{known.number.type}:{known.width}"
+        case Structure():
+            name = known.name or "struct"
+        case _:
+            name = "void"
+    return f"{name}{dimensions}{behind}"
+
+
 @dataclass(frozen=True, slots=True)
 class InRegister:
     """A variable is the value of a register of a name."""
@@ -106,5 +128,5 @@ SourceVariables: TypeAlias = Mapping[str, SourceVariable]
 
 __all__ = [
     "ArrayOf", "BitField", "InMemory", "InRegister", "Number", "Pointer", "SourceType", "SourceVariable", "SourceVariables",
-    "Structure",
+    "Structure", "spelled",
 ]  # fmt: skip

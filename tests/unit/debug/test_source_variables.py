@@ -175,6 +175,20 @@ def test_bit_fields_have_their_values_and_take_others(bits):
     assert shown(bits, "&car.flags.mid")["&car.flags.mid"] == "a bit field has no address"
 
 
+def test_whatis_says_types(bits):
+    """Those of `bits.cu`, with the numbers of PTX."""
+    expected = {
+        "car": ".local Car", "car.wheels": ".local .s32[4]", "car.wheels[1]": ".local .s32", "p": ".local Node*",
+        "&second": "Node*", "car.flags.mid": ".local .s32:5", "any": "void*", "1 + i": ".s32", "%tid.x": ".u32",
+        ".local.f16[0]": ".local .f16",
+    }  # fmt: skip
+    found = {text: next(iter(Console(bits).execute(f"whatis {text}"))).text for text in expected}
+    assert {text: line.removeprefix("type = ") for text, line in found.items()} == expected
+    assert [line.text.split() for line in Console(bits).execute("ptype second")] == [
+        ["type", "=", ".local", "Node"], ["0", "value:", ".s32"], ["8", "next:", "Node*"],
+    ]  # fmt: skip
+
+
 def test_values_of_enumerations_have_names(bits):
     expected = {
         "paint": "GREEN", "car.mode": "Mode::SAFE", "given.mode": "Mode::FAST", "paint == GREEN": "1", "NONE": "NONE",

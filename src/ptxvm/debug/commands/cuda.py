@@ -12,6 +12,7 @@ from ptxvm.debug.commands.data import registers_called
 from ptxvm.debug.commands.running import COORDINATES, named_focus, none, ones
 from ptxvm.debug.focus import coordinates, shown
 from ptxvm.debug.inspection import WarpView
+from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.isa.special_registers import WARP
 
 GROUP = "Threads"
@@ -87,7 +88,8 @@ def kernels(debugger: Debugger, text: str) -> Iterator[Line]:
     if session.is_running:
         status = "Active" if session.execution.grid.running else "Ended"
     number, kernel, shape = session.launch
-    row = ("*", str(number), "-", "0", str(number + 1), status, shown(shape.grid), shown(shape.block), kernel.name)
+    name = displayed(kernel.name)
+    row = ("*", str(number), "-", "0", str(number + 1), status, shown(shape.grid), shown(shape.block), name)
     yield from debugger.table(("Kernel", "Parent", "Dev", "Grid", "Status", "GridDim", "BlockDim", "Invocation"), [row])
 
 

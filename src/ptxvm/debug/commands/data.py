@@ -10,8 +10,9 @@ from ptxvm.algebra.types import Type
 from ptxvm.debug import inspection
 from ptxvm.debug.commands.command import TAB, BadCommand, Debugger, Line, Style, command, number
 from ptxvm.debug.commands.running import none
+from ptxvm.debug.expressions import parse
 from ptxvm.debug.session import Session
-from ptxvm.debug.source_types import ArrayOf, Structure
+from ptxvm.debug.source_types import ArrayOf, Structure, spelled
 from ptxvm.debug.values import MemoryPlace, Values, bits_of
 from ptxvm.engine.interp import value_text
 from ptxvm.machine.faults import plural
@@ -53,6 +54,18 @@ def print_(debugger: Debugger, text: str) -> Iterator[Line]:
     shown = [in_format(each, letters) for each in values]
     more = "" if wanted or not isinstance(found, MemoryPlace) or found.count <= len(shown) else ", …"
     yield Line(f"{expression.strip()} = {shown[0] if len(shown) == 1 else '{' + ', '.join(shown) + more + '}'}")
+
+
+@command("whatis", "ptype", usage="EXPRESSION", group=VALUES)
+def whatis(debugger: Debugger, text: str) -> Iterator[Line]:
+    """Say the type of EXPRESSION: of a name of the PTX its own, of one of the source with the members of a structure."""
+    if not text.strip():
+        raise BadCommand("the expression is missing")
+    found = parse(text).place(debugger.session.view())
+    yield Line(f"type = {inspection.type_of(found)}")
+    if isinstance(found, MemoryPlace) and isinstance(found.source, Structure):
+        for name, (offset, member) in found.source.members.items():
+            yield Line(f"  {offset:4}  {name}: {spelled(member)}")
 
 
 def formatted(text: str) -> tuple[str, int | None, str]:

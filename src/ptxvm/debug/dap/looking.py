@@ -15,6 +15,7 @@ from ptxvm.debug.dap.sources import source_of
 from ptxvm.debug.focus import NotThere, shown
 from ptxvm.debug.stops import Reason
 from ptxvm.debug.values import NoValue
+from ptxvm.diagnostics.kernel_names import displayed
 
 MOST_THREADS = 1024
 MOST_BYTES = 1 << 24
@@ -57,7 +58,7 @@ def stack_trace(adapter: Adapter, arguments: Arguments) -> Json:
     for level, frame in list(enumerate(frames))[first:last]:
         made: Json = {
             "id": frame_identifier(thread, level),
-            "name": f"{frame.routine.function.name} [lane {lane}]",
+            "name": f"{displayed(frame.routine.function.name)} [lane {lane}]",
             "column": 1,
         }
         source = source_of(adapter, frame.bound, frame.location)
