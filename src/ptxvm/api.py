@@ -508,7 +508,7 @@ def refuse_watched(feature: str, engine: EngineName, asked: frozenset[Check] | N
     if engine == "jit" and feature == "a trace":
         raise Unsupported(f"{feature} on the JIT")
     if feature and (asked or schedules > 1):
-        raise Unsupported(f"{feature} of a launch with checks or several schedules")
+        raise Unsupported(f"{feature} of a launch with checks or several schedules: launch it once for each")
 
 
 def watching(
