@@ -409,12 +409,16 @@ class Session:
         return found
 
     def place_at(self, text: str) -> MemoryPlace:
-        """The memory at an address: of what an expression names there, or at the generic address that is its value."""
+        """The memory at an address: of what an expression names there, or at the address that is its value.
+
+        That is a generic one, but for what `&` gives of a variable in another space, and what lies behind that.
+        """
         view = self.view()
         found = parse(text).target.place(view)
         if isinstance(found, MemoryPlace) and not points(found, view):
             return found
-        return MemoryPlace(Space.GENERIC, address_of(view, found), Type.named["b8"])
+        space = found.source.space if isinstance(found.source, Pointer) else Space.GENERIC
+        return MemoryPlace(space, address_of(view, found), Type.named["b8"])
 
     def focus_on(self, focus: Focus) -> None:
         """Let another thread have the focus; NotThere where its block does not run."""

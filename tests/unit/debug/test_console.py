@@ -98,6 +98,8 @@ def test_the_address_of_a_variable_is_in_its_state_space(console):
     at_barrier = ("break ODD", "run")
     assert said(console, *at_barrier, "x/4xw &ring") == said(console, "x/4xw ring")
     assert said(console, "x/2xw &ring[1]")[0].startswith("0x4:\t")
+    for beyond in ("&ring + 4", "ring + 1", "4 + &ring"):
+        assert said(console, f"x/2xw {beyond}") == said(console, "x/2xw &ring[1]")
     assert said(console, "print &ring[1]") == ["&ring[1] = 0x0000000000000004"]
 
 
