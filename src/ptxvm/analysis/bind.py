@@ -97,6 +97,8 @@ class Binder:
                     self.model(statement)
                 case tree.Section():
                     debugging.section(self.checks, statement, self.section_labels)
+                case tree.IntermediateSources():
+                    debugging.intermediate_sources(self.checks, statement)
                 case tree.Directive():
                     self.directive(statement)
         linkage.finish(self.checks)
@@ -122,6 +124,8 @@ class Binder:
                 )
             case "file":
                 debugging.file(self.checks, node)
+            case "loc_intermediate":
+                debugging.intermediate_location(self.checks, node)
 
     # ── statements that are like others ─────────────────────────────────────────────────
 

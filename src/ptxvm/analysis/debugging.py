@@ -57,6 +57,33 @@ def location(checks: Checks, node: tree.Location, known: set[Line]) -> None:
     known.add(here)
 
 
+def intermediate_location(checks: Checks, node: tree.Directive) -> None:
+    """`.loc_intermediate 2 15 4`; the file need not be declared."""
+    checks.needs(".loc_intermediate", node)
+    largest = max(each.value for each in node.arguments if isinstance(each, tree.Integer))
+    if largest >= OVERFLOW:
+        said = f"{largest} is too large for a .loc_intermediate"
+        checks.error(codes.BAD_LOCATION, said, node, ptxas="Constant overflow")
+
+
+def intermediate_sources(checks: Checks, node: tree.IntermediateSources) -> None:
+    """`.nv_intermediate_source_section {…}`: the files of its texts are declared above."""
+    checks.needs(".nv_intermediate_source_section", checks.word(node, ".nv_intermediate_source_section"))
+    for block in node.blocks:
+        index = block.file.value
+        if index >= OVERFLOW:
+            said = f"{index} is too large for the index of a file"
+            checks.error(codes.BAD_FILE, said, block.file, ptxas="Constant overflow")
+        elif index not in checks.program.files:
+            checks.error(
+                codes.BAD_FILE,
+                f"no .file above has the index {index}",
+                block.file,
+                help=f'declare the file above: `.file {index} "name"`',
+                ptxas=f"Undefined file index #{index}",
+            )
+
+
 # ── sections (PTX 11.5.1, 11.5.2) ───────────────────────────────────────────────────────
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
-from ptxvm.isa.directives import DEMANDED, EXCLUSIVE, MOST, OF_MODULES, POSITIVE, PRAGMAS, USELESS_ALONE
+from ptxvm.isa.directives import DEMANDED, EXCLUSIVE, LAST_LANGUAGE, MOST, OF_MODULES, POSITIVE, PRAGMAS, USELESS_ALONE
 from ptxvm.syntax import tree
 
 OVERFLOW = 1 << 32
@@ -30,6 +30,13 @@ def numbers(checks: Checks, node: tree.Directive) -> None:
         value = argument.value if isinstance(argument, tree.Integer) else 0
         if value >= OVERFLOW:
             checks.error(codes.NOT_POSITIVE, f"{value} is too large for .{node.name}", argument, ptxas="Constant overflow")
+        elif node.name == "language" and value > LAST_LANGUAGE:
+            checks.error(
+                codes.NOT_POSITIVE,
+                f"a .language is a number up to {LAST_LANGUAGE}",
+                argument,
+                ptxas=f"Value '{value}' for 'directive .language' out of range, expected to be in range [0..{LAST_LANGUAGE}]",
+            )
         elif value > MOST.get(node.name, value):
             checks.error(
                 codes.NOT_POSITIVE,

@@ -81,10 +81,13 @@ FEATURES = _features("""
     .maxclusterrank      | .maxclusterrank                               | PTX 7.8, sm_90  |     | 11.7.3
     .blocksareclusters   | .blocksareclusters                            | PTX 9.0, sm_90  |     | 11.8.1
     .pragma              | .pragma directive                             | PTX 2.0         |     | 11.4.7
+    .language            | .language                                     | PTX 9.2         |     | 11.4
     used_bytes_mask      | used_bytes_mask                               | PTX 8.3, sm_50  |     | 12.2
     enable_smem_spilling | enable_smem_spilling                          | PTX 8.7, sm_75  |     | 12.3
     frequency            | frequency                                     | PTX 9.0         |     | 12.4
     file times           | timestamp and filesize in .file directive     | PTX 3.2         |     | 11.5.3
+    .loc_intermediate    | .loc_intermediate                             | PTX 9.4         |     | 11.5
+    .nv_intermediate_source_section | .nv_intermediate_source_section    | PTX 9.4         |     | 11.5
     .section             | .section directive                            | PTX 2.0         |     | 11.5.2
     section label        | Defining labels in .section                   | PTX 7.0         |     | 11.5.2
     section offset       | labels + imm expression in .section           | PTX 3.2         |     | 11.5.2
@@ -92,7 +95,7 @@ FEATURES = _features("""
     section negative     | Negative numbers in dwarf section             | PTX 7.5         |     | 11.5.2
     @@DWARF              | @@DWARF directive                             | PTX 1.0         | 2.0 | 11.5.1
 """)
-"""What not every version and target has."""
+"""What not every version and target has; what came after PTX 9.1 has no public text, but the chapter of its kind."""
 
 INITIALISABLE = frozenset((Space.GLOBAL, Space.CONST))
 """The state spaces whose variables may have an initial value (PTX 5.4.4)."""
@@ -140,6 +143,9 @@ POSITIVE = frozenset(("maxntid", "reqntid", "maxnreg", "minnctapersm", "maxnctap
 
 MOST: Mapping[str, int] = {"abi_preserve_control": 11}
 """Those whose number has a limit: that of ptxas, which refuses the 14 of the manual's example."""
+
+LAST_LANGUAGE = 10
+"""The last number of a `.language`; ptxas does not say what they stand for."""
 
 EXCLUSIVE = (("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank"))
 """Those that cannot stand together."""

@@ -33,7 +33,9 @@ WORD = re.compile(r"[%$]?[\w$]+|[%$]", re.ASCII)
 LONGEST_STATEMENT = 1 << 14
 """The characters before a place in which the begin of its statement is looked for."""
 
-_EDGE = re.compile(r"[;{}]|(?<![:\w])[%$_A-Za-z][\w$]*[ \t]*:(?!:)|^[ \t]*\.loc\b[^\n]*$", re.MULTILINE | re.ASCII)
+_EDGE = re.compile(
+    r"[;{}]|(?<![:\w])[%$_A-Za-z][\w$]*[ \t]*:(?!:)|^[ \t]*\.loc(?:_intermediate)?\b[^\n]*$", re.MULTILINE | re.ASCII
+)
 
 
 @dataclass(eq=False)

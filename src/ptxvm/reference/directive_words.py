@@ -25,8 +25,11 @@ DIRECTIVES = {
         pragma              | 11.4.7  | a message to the compiler, which may ignore it
         abi_preserve        | 11.4.8  | how many data registers the function keeps for its caller
         abi_preserve_control| 11.4.9  | how many control registers the function keeps for its caller
+        language            | 11.4    | the languages that the code comes from, as numbers of the compiler; no manual tells them
         file                | 11.5.3  | a source file and the number by which `.loc` names it
         loc                 | 11.5.4  | the line and column of the source from which the code below was compiled
+        loc_intermediate    | 11.5    | the same in the code that a compiler made of the source on the way to PTX
+        nv_intermediate_source_section | 11.5 | that code, in files of its own
         section             | 11.5.2  | the data of a debugging section
         extern              | 11.6.1  | another module defines the name
         visible             | 11.6.2  | other modules, and the host, know the name

@@ -40,7 +40,7 @@ CLOSING = {"(": ")", "[": "]", "{": "}"}
 STATEMENT_DIRECTIVES = frozenset(
     (
         ".reg .global .const .shared .local .param .tex .align .attribute .extern .visible .weak .common "
-        ".entry .func .version .target .address_size .file .loc .section .pragma .alias"
+        ".entry .func .version .target .address_size .file .loc .loc_intermediate .section .pragma .alias"
     ).split()
 )
 """Words that start a statement wherever they stand first on a line."""

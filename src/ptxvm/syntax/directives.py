@@ -11,7 +11,7 @@ from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START, STATEMENT_DIRECTIVES
 from ptxvm.syntax.declarations import TYPES, Declarations
-from ptxvm.syntax.lexer import END, integer
+from ptxvm.syntax.lexer import END, INTERMEDIATE_SOURCES, integer
 from ptxvm.syntax.tables import section_lines
 
 _MOST_TARGETS = 65_536
@@ -22,15 +22,21 @@ HEADER = (".version", ".target", ".address_size")
 _UP_TO_THREE = frozenset(".maxntid .reqntid .reqnctapercluster".split())
 _ONE = frozenset(".maxnreg .minnctapersm .maxnctapersm .maxclusterrank .abi_preserve .abi_preserve_control".split())
 _BARE = frozenset(".explicitcluster .blocksareclusters .noreturn".split())
+_LISTS = frozenset((".language",))
 
 KERNEL_DIRECTIVES = (
     ".maxntid .reqntid .maxnreg .minnctapersm .maxnctapersm .reqnctapercluster .maxclusterrank .explicitcluster "
-    ".blocksareclusters .pragma"
+    ".blocksareclusters .pragma .language"
 ).split()
 """What may stand between the parameters and the body of a kernel (PTX 11.4, 11.7, 11.8)."""
 
-FUNCTION_DIRECTIVES = [".noreturn", ".abi_preserve", ".abi_preserve_control"]
+PROTOTYPE_DIRECTIVES = [".noreturn", ".abi_preserve", ".abi_preserve_control"]
+"""The same for the prototype of a call: in this order."""
+
+FUNCTION_DIRECTIVES = [*PROTOTYPE_DIRECTIVES, ".language"]
 """The same for a function: in this order."""
+
+_DIRECTIVES = {"kernel": KERNEL_DIRECTIVES, "function": FUNCTION_DIRECTIVES, "prototype": PROTOTYPE_DIRECTIVES}
 
 _BYTES = frozenset(map(str, range(256)))
 _DWARF_TYPES = frozenset(
@@ -43,9 +49,9 @@ _NO_SECTION = TYPES.union(STATEMENT_DIRECTIVES, KERNEL_DIRECTIVES, FUNCTION_DIRE
 class Directives(Declarations):
     """Reads directives, each at its own word."""
 
-    def directive(self) -> tree.Directive | tree.Location | tree.Section:
+    def directive(self) -> tree.Directive | tree.Location | tree.Section | tree.IntermediateSources:
         """Any directive whose word has a method here; the caller knows that it has."""
-        methods: dict[str, Callable[[], tree.Directive | tree.Location | tree.Section]] = {
+        methods: dict[str, Callable[[], tree.Directive | tree.Location | tree.Section | tree.IntermediateSources]] = {
             ".version": self._version,
             ".target": self._target,
             ".address_size": self._address_size,
@@ -53,7 +59,9 @@ class Directives(Declarations):
             ".pragma": self._pragma,
             ".alias": self._alias,
             ".loc": self._location,
+            ".loc_intermediate": self._intermediate_location,
             ".section": self._section,
+            INTERMEDIATE_SOURCES: self._intermediate_sources,
         }
         return methods[self.texts[self.at]]()
 
@@ -117,22 +125,22 @@ class Directives(Declarations):
 
     # ── kernels and functions (PTX 11.4, 11.7, 11.8) ────────────────────────────────────
 
-    def performance(self, *, kernel: bool) -> list[tree.Directive]:
-        """The directives between the parameters and the body; those of a function stand in order, each once."""
-        allowed = KERNEL_DIRECTIVES if kernel else FUNCTION_DIRECTIVES
+    def performance(self, owner: str) -> list[tree.Directive]:
+        """The directives between the parameters and the body; only those of a kernel may stand in any order, and twice."""
+        allowed = _DIRECTIVES[owner]
         found: list[tree.Directive] = []
         last = -1
         while True:
             at, text = self.at, self.texts[self.at]
-            if text not in _UP_TO_THREE | _ONE | _BARE and text != ".pragma":
+            if text not in _UP_TO_THREE | _ONE | _BARE | _LISTS and text != ".pragma":
                 return found
             found.append(self._performance(text))
             if text not in allowed:
-                owner = "kernel" if kernel else "function"
-                self.report(codes.MISPLACED, f"a {owner} takes no `{text}`", self.span(at), noticed=at)
-            elif not kernel and allowed.index(text) <= last:
+                said = f"a {'kernel' if owner == 'kernel' else 'function'} takes no `{text}`"
+                self.report(codes.MISPLACED, said, self.span(at), noticed=at)
+            elif owner != "kernel" and allowed.index(text) <= last:
                 self.report(codes.MISPLACED, f"`{text}` stands too late, or twice", self.span(at), noticed=at)
-            elif not kernel:
+            elif owner != "kernel":
                 last = allowed.index(text)
 
     def _performance(self, text: str) -> tree.Directive:
@@ -149,6 +157,10 @@ class Directives(Declarations):
                 arguments.append(self._integer("an integer"))
         elif text in _ONE:
             arguments = [self._integer(f"an integer after `{text}`")]
+        elif text in _LISTS:
+            arguments = [self._integer(f"an integer after `{text}`")]
+            while self.take(","):
+                arguments.append(self._integer("an integer"))
         return self._finish(first, arguments)
 
     def _pragma(self) -> tree.Directive:
@@ -212,7 +224,7 @@ class Directives(Declarations):
         results = self.parameters() if self.texts[self.at] == "(" else []
         self.expect("_", "`.callprototype`")
         parameters = self.parameters() if self.texts[self.at] == "(" else []
-        directives = self.performance(kernel=False)
+        directives = self.performance("prototype")
         self.expect_semicolon("`.callprototype`")
         end = self.ends[self.at - 1]
         return tree.Prototype(self.texts[label], results, parameters, directives, start=self.starts[label], end=end)
@@ -251,6 +263,46 @@ class Directives(Declarations):
             self.at += 1
             raise self.unexpected("`function_name`")
         return tree.Location(file, line, column, function, inlined, start=self.starts[first], end=self.ends[self.at - 1])
+
+    def _intermediate_location(self) -> tree.Directive:
+        """`.loc_intermediate 2 15 4`: the place in what a compiler made of the source (PTX 9.4)."""
+        first = self.at
+        self.at += 1
+        arguments = [self._integer(f"the {each}") for each in ("index of a file", "line", "column")]
+        return self._finish(first, list(arguments))
+
+    def _intermediate_sources(self) -> tree.IntermediateSources:
+        """`.nv_intermediate_source_section { .code_block { .ir_name: "tile ir" .sourceFileName: 2 … } }` (PTX 9.4)"""
+        first = self.at
+        self.at += 1
+        self.expect("{", f"`{INTERMEDIATE_SOURCES}`")
+        blocks = []
+        while self.texts[self.at] == ".code_block":
+            blocks.append(self._code_block())
+        self.expect("}")
+        return tree.IntermediateSources(blocks, start=self.starts[first], end=self.ends[self.at - 1])
+
+    def _code_block(self) -> tree.CodeBlock:
+        """Its text stands on lines of its own between `.source_begin` and `.source_end`, and is none of PTX."""
+        first = self.at
+        self.at += 1
+        self.expect("{", "`.code_block`")
+        self._key(".ir_name")
+        language = self._string("the name of an intermediate language")
+        self._key(".sourceFileName")
+        file = self._integer("the index of a file")
+        self.expect(".source_begin", "the index of the file")
+        begin, end = self.ends[self.at - 1], self.starts[self.at]
+        self.expect(".source_end", "a text from the line below `.source_begin` on")
+        self.expect("}", "`.source_end`")
+        text = self.source.text[begin:end].partition("\n")[2].rpartition("\n")[0]
+        return tree.CodeBlock(language, file, text, start=self.starts[first], end=self.ends[self.at - 1])
+
+    def _key(self, key: str) -> None:
+        """`.ir_name:`, in one piece."""
+        if self.texts[self.at] != key or self.texts[self.at + 1] != ":" or self.starts[self.at + 1] != self.ends[self.at]:
+            raise self.unexpected(f"`{key}:`")
+        self.at += 2
 
     def _triple(self) -> tuple[int, int, int]:
         return (

@@ -50,11 +50,16 @@ _SKIPPED = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
+INTERMEDIATE_SOURCES = ".nv_intermediate_source_section"
+_SOURCE_BEGIN = ".source_begin"
+_INTERMEDIATE = re.compile(r"\.source_begin[ \t]*(\n.*?(?<=\n))[ \t]*\.source_end[ \t]*(?=\n|\Z)", re.DOTALL)
+"""A text in another language, on lines of its own (PTX 9.4)."""
+
 _PRINTED = re.compile(r"[^\n]")
 
 
 def places(text: str, character: str) -> Iterator[int]:
-    """Where a character stands."""
+    """Where a character stands, or several."""
     at = text.find(character)
     while at >= 0:
         yield at
@@ -110,8 +115,14 @@ class PlainText:
     def _blanked(self, text: str) -> str:
         """The text with what is skipped blanked out; where that may begin is found faster than by the expression."""
         pieces, end = list[str](), 0
-        for at in sorted([*places(text, '"'), *places(text, "/"), *places(text, "#")]):
-            if at >= end and (found := _SKIPPED.match(text, at)) is not None:
+        sources = places(text, _SOURCE_BEGIN) if INTERMEDIATE_SOURCES in text else ()
+        for at in sorted([*places(text, '"'), *places(text, "/"), *places(text, "#"), *sources]):
+            if at < end:
+                continue
+            if text[at] == "." and (source := _INTERMEDIATE.match(text, at)) is not None:
+                pieces += (text[end : source.start(1)], _PRINTED.sub(" ", source[1]))
+                end = source.end(1)
+            elif (found := _SKIPPED.match(text, at)) is not None:
                 pieces += (text[end:at], self._blank(found))
                 end = found.end()
         return "".join([*pieces, text[end:]])

@@ -19,10 +19,10 @@ from ptxvm.syntax.cursor import CLOSING, COMMENTS, NAME_START, NO_NAME, PREPROCE
 from ptxvm.syntax.declarations import LINKAGE, SPACES
 from ptxvm.syntax.directives import FUNCTION_DIRECTIVES, HEADER, KERNEL_DIRECTIVES
 from ptxvm.syntax.instructions import Instructions
-from ptxvm.syntax.lexer import END, Tokens
+from ptxvm.syntax.lexer import END, INTERMEDIATE_SOURCES, Tokens
 from ptxvm.syntax.source import Source
 
-_MODULE_DIRECTIVES = frozenset((*HEADER, ".file", ".pragma", ".alias", ".section"))
+_MODULE_DIRECTIVES = frozenset((*HEADER, ".file", ".pragma", ".alias", ".section", INTERMEDIATE_SOURCES))
 _DECLARING = SPACES | {".align", ".attribute"}
 _BINARY = re.compile("[\x01-\x08\x0e-\x1f\x7f-\x9f]")
 _LOOKED_AT = 4096
@@ -37,6 +37,7 @@ _ALL_DIRECTIVES = [
     ".entry",
     ".func",
     ".loc",
+    ".loc_intermediate",
 ]
 
 
@@ -167,7 +168,12 @@ class Parser(Instructions):
         if text == "}":
             self.at += 1
             return self._outside(codes.UNMATCHED, "this `}` closes nothing", at)
-        if text == ".loc" or text in KERNEL_DIRECTIVES or text in FUNCTION_DIRECTIVES or text in _LABELLED:
+        if (
+            text in {".loc", ".loc_intermediate"}
+            or text in KERNEL_DIRECTIVES
+            or text in FUNCTION_DIRECTIVES
+            or text in _LABELLED
+        ):
             return self.fail(codes.MISPLACED, f"`{text}` cannot stand at module level")
         if text[0] == "." and len(text) > 1:
             return self.fail(
@@ -246,6 +252,8 @@ class Parser(Instructions):
         text = self.texts[self.at]
         if found.kind == "entry" and found.directives:
             raise self.unexpected("`{`: a kernel with performance directives has a body")
+        if any(each.name == "language" for each in found.directives):
+            raise self.unexpected("`{`: a function with a `.language` has a body")
         if found.kind == "func" and not in_body and (text == END or text[0] == "."):
             self.missing_semicolon(self.at, "the declaration", Severity.WARNING)
         elif not self.take(";"):
@@ -265,7 +273,7 @@ class Parser(Instructions):
         found.name_start, found.name_end = self.starts[at], self.ends[at]
         if self.texts[self.at] == "(":
             found.parameters = self.parameters()
-        found.directives = self.performance(kernel=found.kind == "entry")
+        found.directives = self.performance("kernel" if found.kind == "entry" else "function")
 
     def _skip_signature(self) -> None:
         """After an error in a signature: to the body, so that its statements are read, or to the end."""
@@ -381,7 +389,7 @@ class Parser(Instructions):
     def _body_directive(self, text: str) -> tree.Statement:
         if text in _DECLARING or self.is_bare_type():
             return self.variable()
-        if text in {".loc", ".pragma", ".file", ".alias"}:
+        if text in {".loc", ".loc_intermediate", ".pragma", ".file", ".alias"}:
             return self.directive()
         if text == ".func" or text in LINKAGE:
             return self._linked(in_body=True)

@@ -192,6 +192,8 @@ def _directive(node: tree.Directive) -> Iterator[str]:
     if node.name == "file":
         index, name, *rest = map(_operand, node.arguments)
         yield ", ".join([f".file {index} {name}", *rest])
+    elif node.name == "loc_intermediate":
+        yield " ".join([".loc_intermediate", *map(_operand, node.arguments)])
     else:
         yield f".{node.name}{' ' if node.arguments else ''}{_list(node.arguments)}{end}"
 
@@ -213,6 +215,19 @@ def _section(node: tree.Section) -> Iterator[str]:
     yield "{"
     for line in node.lines:
         yield f"{_INDENT}{line}"
+    yield "}"
+
+
+def _intermediate_sources(node: tree.IntermediateSources) -> Iterator[str]:
+    yield ".nv_intermediate_source_section {"
+    for block in node.blocks:
+        yield f"{_INDENT}.code_block {{"
+        yield f"{_INDENT * 2}.ir_name: {_operand(block.language)}"
+        yield f"{_INDENT * 2}.sourceFileName: {_operand(block.file)}"
+        yield f"{_INDENT * 2}.source_begin"
+        yield from block.text.split("\n") if block.text else ()
+        yield f"{_INDENT * 2}.source_end"
+        yield f"{_INDENT}}}"
     yield "}"
 
 
@@ -268,6 +283,7 @@ _STATEMENTS: dict[type, Callable[..., Iterator[str]]] = {
     tree.Directive: _directive,
     tree.Location: _location,
     tree.Section: _section,
+    tree.IntermediateSources: _intermediate_sources,
     tree.Prototype: _prototype,
     tree.Targets: _targets,
     tree.Block: _block,

@@ -306,6 +306,22 @@ class Section(Node):
 
 
 @dataclass(slots=True)
+class CodeBlock(Node):
+    """`.code_block { .ir_name: "…" .sourceFileName: n .source_begin … .source_end }`: a text that PTX was made from."""
+
+    language: String
+    file: Integer
+    text: str
+
+
+@dataclass(slots=True)
+class IntermediateSources(Node):
+    """`.nv_intermediate_source_section { … }`: what compilers made of the source on the way to PTX."""
+
+    blocks: list[CodeBlock]
+
+
+@dataclass(slots=True)
 class Prototype(Node):
     """`label: .callprototype (ret) _ (params) .noreturn;`"""
 
@@ -367,7 +383,20 @@ class Alike(Node):
     body_start: int = -1
 
 
-Statement = Instruction | Label | Variable | Directive | Location | Section | Prototype | Targets | Block | Function | Alike
+Statement = (
+    Instruction
+    | Label
+    | Variable
+    | Directive
+    | Location
+    | Section
+    | IntermediateSources
+    | Prototype
+    | Targets
+    | Block
+    | Function
+    | Alike
+)
 
 
 @dataclass(slots=True)
