@@ -50,7 +50,8 @@ class NameScope:
     `registers` belongs to the whole function, or to the module: every register that is used, in the order of its first use.
     `places` numbers the names of a module by their first declaration.  `seen` is the number of these names above the function:
     later names of the module are out of sight.  `found` has what names were found to mean here.  In a module, `names` has
-    declarations that are not read, too, and `make` makes their symbols.
+    declarations that are not read, too, and `make` makes their symbols.  A part `shares_names` with those above until it
+    declares one again.
     """
 
     outer: NameScope | None = None
@@ -65,6 +66,7 @@ class NameScope:
     found: dict[str, Symbol] = field(default_factory=dict)
     make: Callable[[tree.Alike], Symbol] | None = None
     spelt: tuple[tuple[int, ...], frozenset[str]] | None = field(default=None, init=False, repr=False)
+    shares_names: bool = False
 
     def inner(self) -> NameScope:
         """A block within this one."""
@@ -73,8 +75,9 @@ class NameScope:
     def split(self) -> NameScope:
         """The next part of a block; the instructions before it do not see its declarations."""
         return NameScope(
-            self.outer, self.names, self.families, self.registers, self.places, self.seen, part=self.part + 1, parts=self.parts
-        )
+            self.outer, self.names, self.families, self.registers, self.places, self.seen, part=self.part + 1, parts=self.parts,
+            shares_names=True,
+        )  # fmt: skip
 
     def see(self, places: int) -> None:
         """Let the rest of a function see its own declarations for the module: `.func f();` in a body."""
@@ -160,8 +163,8 @@ class NameScope:
     def declare(self, symbol: Symbol) -> Symbol:
         """Enter a symbol into this block."""
         if self.part:
-            if self.own(symbol.name) is not None:  # a duplicate: the parts above keep theirs
-                self.names, self.parts = dict(self.names), dict(self.parts)
+            if self.shares_names and self.own(symbol.name) is not None:  # a duplicate: the parts above keep theirs
+                self.names, self.parts, self.shares_names = dict(self.names), dict(self.parts), False
             self.parts[symbol.name] = self.part
         self.names[symbol.name] = symbol
         self.found.pop(symbol.name, None)

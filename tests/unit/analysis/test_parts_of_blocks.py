@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.scope import Family, NameScope
+from ptxvm.analysis.symbols import Label
 
 B32, F32 = Type.named["b32"], Type.named["f32"]
 
@@ -68,3 +69,16 @@ def test_parts_share_their_names():  # a body with a declaration for each instru
     second = first.split()
     second.declare(second.new_register("a", B32))
     assert second.split().names is first.names
+
+
+def test_a_part_copies_the_names_above_once() -> None:
+    """However many names it declares again: a family of variables can have tens of thousands."""
+    above = NameScope(NameScope())
+    for name in "ab":
+        above.declare(Label(name, 0))
+    below, kept = above.split(), dict(above.names)
+    below.declare(Label("a", 1))
+    own = below.names
+    below.declare(Label("b", 1))
+    assert below.names is own
+    assert above.names == kept
