@@ -13,6 +13,7 @@ import re
 import struct
 import sys
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -51,19 +52,31 @@ _SKIPPED = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 INTERMEDIATE_SOURCES = ".nv_intermediate_source_section"
-_SOURCE_BEGIN = ".source_begin"
-_INTERMEDIATE = re.compile(r"\.source_begin[ \t]*(\n.*?(?<=\n))[ \t]*\.source_end[ \t]*(?=\n|\Z)", re.DOTALL)
-"""A text in another language, on lines of its own (PTX 9.4)."""
+_SOURCE_BEGIN = re.compile(r"\.source_begin[ \t]*(?=\n)")
+_SOURCE_END = re.compile(r"^[ \t]*\.source_end[ \t]*$", re.MULTILINE)
+"""Between the two is a text in another language, on lines of its own (PTX 9.4)."""
 
 _PRINTED = re.compile(r"[^\n]")
 
 
 def places(text: str, character: str) -> Iterator[int]:
-    """Where a character stands, or several."""
+    """Where a character stands."""
     at = text.find(character)
     while at >= 0:
         yield at
         at = text.find(character, at + 1)
+
+
+def _sources(text: str) -> dict[int, tuple[int, int]]:
+    """The spans of texts in other languages, by where their `.source_begin` stands.
+
+    All ends are looked for at once: a text can have any number of begins without one.
+    """
+    if INTERMEDIATE_SOURCES not in text:
+        return {}
+    ends = [end.start() for end in _SOURCE_END.finditer(text)]
+    begins = ((begin, bisect_left(ends, begin.end())) for begin in _SOURCE_BEGIN.finditer(text))
+    return {begin.start(): (begin.end(), ends[n]) for begin, n in begins if n < len(ends)}
 
 
 class Tokens:
@@ -114,17 +127,19 @@ class PlainText:
 
     def _blanked(self, text: str) -> str:
         """The text with what is skipped blanked out; where that may begin is found faster than by the expression."""
-        pieces, end = list[str](), 0
-        sources = places(text, _SOURCE_BEGIN) if INTERMEDIATE_SOURCES in text else ()
+        pieces, end, sources = list[str](), 0, _sources(text)
         for at in sorted([*places(text, '"'), *places(text, "/"), *places(text, "#"), *sources]):
             if at < end:
                 continue
-            if text[at] == "." and (source := _INTERMEDIATE.match(text, at)) is not None:
-                pieces += (text[end : source.start(1)], _PRINTED.sub(" ", source[1]))
-                end = source.end(1)
+            if at in sources:
+                start, stop = sources[at]
+                blank = _PRINTED.sub(" ", text[start:stop])
             elif (found := _SKIPPED.match(text, at)) is not None:
-                pieces += (text[end:at], self._blank(found))
-                end = found.end()
+                (start, stop), blank = found.span(), self._blank(found)
+            else:
+                continue
+            pieces += (text[end:start], blank)
+            end = stop
         return "".join([*pieces, text[end:]])
 
     def _blank(self, match: re.Match[str]) -> str:

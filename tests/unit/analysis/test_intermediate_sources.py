@@ -171,3 +171,9 @@ def test_what_is_printed_says_the_same() -> None:
     )
     assert [each.text for each in one.blocks] == [each.text for each in other.blocks] == ['entry @k { ; } // " /*']
     assert said(again) == []
+
+
+def test_many_texts_without_an_end_are_looked_at_once() -> None:
+    """120,000 of them, which a search from each one would take hours for."""
+    text = module(after=FILES + ".nv_intermediate_source_section {\n" + ".source_begin\n" * 120_000)
+    assert said(text)
