@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -103,7 +103,7 @@ class Jit:
         found, tier = self._found(wanted), tiering.first(shape)
         if found is None:
             narrow = tiering.may_be_narrow(wanted) and not self.code_cache.holds(wanted)
-            made = self._made(wanted._replace(narrow=narrow), tier)
+            made = self._made(wanted._replace(narrow=narrow), tier, self._get)
             found = self._compiled.setdefault(wanted, made)
             if tier is Tier.BEST:
                 found.face_rival(background=False)
@@ -118,17 +118,15 @@ class Jit:
             found = self._compiled[wanted] = found.better
         return found
 
-    def _made(self, form: Specialisation, tier: Tier) -> Compiled:
-        """The code of a kernel, compiled at least at a tier, while a launch waits."""
-        make, translated = partial(self._get, form), partial(self.code_cache.host_calls, form)
-        wanted = form._replace(narrow=False)
+    def _made(self, form: Specialisation, tier: Tier, get: Callable[[Specialisation, VersionKind, Tier], Version]) -> Compiled:
+        """The code of a kernel, compiled at least at a tier; `get` finds or compiles each version."""
+        wanted, translated = form._replace(narrow=False), partial(self.code_cache.host_calls, form)
         rival, better = partial(self._rival, wanted), partial(self._better, wanted)
-        return Compiled(self.image, self.library, make, translated, tier, rival, better)
+        return Compiled(self.image, self.library, partial(get, form), translated, tier, rival, better)
 
     def _better(self, wanted: Specialisation, before: Compiled) -> Compiled:
         """The best code of a kernel, while launches go on."""
-        make, translated = partial(self.code_cache.get, wanted, background=True), partial(self.code_cache.host_calls, wanted)
-        better = Compiled(self.image, self.library, make, translated, Tier.BEST, partial(self._rival, wanted))
+        better = self._made(wanted, Tier.BEST, partial(self.code_cache.get, background=True))
         better.take_over(before)
         better.make = partial(self._get, wanted)  # for which launches wait
         return better

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.analysis.collector import NoCollection
-from ptxvm.engine.jit.abi.metadata import HostCallSite
+from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
@@ -60,7 +60,7 @@ class CodeCache:
 
     def holds(self, wanted: Specialisation) -> bool:
         """Has the disk cache the best code of a kernel?"""
-        return self._from_disk(wanted, VersionKind.FIRST, Tier.BEST) is not None
+        return self._kept(wanted, VersionKind.FIRST, Tier.BEST) is not None
 
     def translation(self, wanted: Specialisation) -> Translation:
         """The translation of a kernel; the latest ones are remembered."""
@@ -91,17 +91,17 @@ class CodeCache:
             translation.text(kind)
         return translation.facts.host_calls
 
+    def _kept(self, wanted: Specialisation, kind: VersionKind, tier: Tier) -> tuple[Facts, FlatCode, int] | None:
+        """What the disk cache has of a version, if it is of a tier or a better one."""
+        if self.store is None or wanted.checks or (data := self.store.get(self.key(wanted, kind))) is None:
+            return None
+        found = unpacked(data)
+        return found if found is not None and found[2] >= tier else None
+
     def _from_disk(self, wanted: Specialisation, kind: VersionKind, tier: Tier) -> Version | None:
-        if self.store is None or wanted.checks:
-            return None
-        data = self.store.get(self.key(wanted, kind))
-        if data is None:
-            return None
-        if (found := unpacked(data)) is None:
+        if (found := self._kept(wanted, kind, tier)) is None:
             return None
         facts, code, made = found
-        if made < tier:
-            return None
         loaded = Loaded(code)
         return Version(facts, loaded, loaded.address(kind.entry), made, 0.0)
 

@@ -33,20 +33,13 @@ class FindRival(Protocol):
         """The other version; None where there is none."""
 
 
-class FindBetter(Protocol):
-    """Compiles a kernel at the best tier, while launches of what there is go on."""
-
-    def __call__(self, compiled: Compiled) -> Compiled:
-        """The kernel with the same versions as it has now."""
-
-
 class Compiled:
     """A kernel for one specialisation.
 
     `make` finds or compiles a version of a tier or a better one; `tier` is the least tier that it is asked for.
     `translated` gives the host calls of some versions; `rival` is another version of the whole kernel, which takes turns with
-    this one (`rivals`), and `find_rival` makes it.  `better` has taken the place of this one, and `find_better` makes it.
-    `rate` is the time of a CTA in seconds; so far `ctas` have run, and `spent` so many seconds.
+    this one (`rivals`), and `find_rival` makes it.  `better` has taken the place of this one, and `find_better` makes it of
+    this.  `rate` is the time of a CTA in seconds; so far `ctas` have run, and `spent` so many seconds.
     """
 
     rate: float | None = None
@@ -64,7 +57,7 @@ class Compiled:
         translated: Callable[[Iterable[VersionKind]], Sequence[HostCallSite]],
         tier: Tier,
         find_rival: FindRival | None = None,
-        find_better: FindBetter | None = None,
+        find_better: Callable[[Compiled], Compiled] | None = None,
     ) -> None:
         self.image, self.library, self.make, self.translated, self.tier = image, library, make, translated, tier
         self.find_rival, self.find_better = find_rival, find_better
