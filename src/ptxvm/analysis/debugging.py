@@ -27,9 +27,9 @@ def file(checks: Checks, node: tree.Directive) -> None:
     files = checks.program.files
     if len(node.arguments) > len((index, name)):
         checks.needs("file times", node)
-    if index.value >= OVERFLOW:
-        checks.error(codes.BAD_FILE, f"{index.value} is too large for the index of a file", index, ptxas="Constant overflow")
-    elif index.value in files:
+    if overflows(checks, index.value, codes.BAD_FILE, "the index of a file", index):
+        return
+    if index.value in files:
         checks.error(
             codes.BAD_FILE,
             f'the index {index.value} is that of "{files[index.value]}" already',
@@ -40,11 +40,18 @@ def file(checks: Checks, node: tree.Directive) -> None:
         files[index.value] = name.text
 
 
+def overflows(checks: Checks, value: int, code: str, what: str, place: tree.Node) -> bool:
+    """Report a number that does not fit into 32 bits; is it one?"""
+    if value < OVERFLOW:
+        return False
+    checks.error(code, f"{value} is too large for {what}", place, ptxas="Constant overflow")
+    return True
+
+
 def location(checks: Checks, node: tree.Location, known: set[Line]) -> None:
     """`.loc 1 20 5, function_name $L, inlined_at 1 30 2`: `known` are the places of those above."""
     here = node.file, node.line, node.column
-    if max(here) >= OVERFLOW:
-        checks.error(codes.BAD_LOCATION, f"{max(here)} is too large for a .loc", node, ptxas="Constant overflow")
+    overflows(checks, max(here), codes.BAD_LOCATION, "a .loc", node)
     if node.inlined_at is not None and node.inlined_at not in known:
         at = " ".join(map(str, node.inlined_at))
         checks.error(
@@ -61,9 +68,7 @@ def intermediate_location(checks: Checks, node: tree.Directive) -> None:
     """`.loc_intermediate 2 15 4`; the file need not be declared."""
     checks.needs(".loc_intermediate", node)
     largest = max(each.value for each in node.arguments if isinstance(each, tree.Integer))
-    if largest >= OVERFLOW:
-        said = f"{largest} is too large for a .loc_intermediate"
-        checks.error(codes.BAD_LOCATION, said, node, ptxas="Constant overflow")
+    overflows(checks, largest, codes.BAD_LOCATION, "a .loc_intermediate", node)
 
 
 def intermediate_sources(checks: Checks, node: tree.IntermediateSources) -> None:
@@ -71,10 +76,9 @@ def intermediate_sources(checks: Checks, node: tree.IntermediateSources) -> None
     checks.needs(".nv_intermediate_source_section", checks.word(node, ".nv_intermediate_source_section"))
     for block in node.blocks:
         index = block.file.value
-        if index >= OVERFLOW:
-            said = f"{index} is too large for the index of a file"
-            checks.error(codes.BAD_FILE, said, block.file, ptxas="Constant overflow")
-        elif index not in checks.program.files:
+        if overflows(checks, index, codes.BAD_FILE, "the index of a file", block.file):
+            continue
+        if index not in checks.program.files:
             checks.error(
                 codes.BAD_FILE,
                 f"no .file above has the index {index}",

@@ -149,18 +149,12 @@ class Directives(Declarations):
         first = self.at
         self.at += 1
         arguments: list[tree.Operand] = []
-        if text in _UP_TO_THREE:
-            if self.texts[self.at] == "(":
-                raise self.unexpected(f"an integer after `{text}`", f"its numbers are in no brackets: `{text} 256`")
+        if text in _UP_TO_THREE and self.texts[self.at] == "(":
+            raise self.unexpected(f"an integer after `{text}`", f"its numbers are in no brackets: `{text} 256`")
+        if text not in _BARE:
             arguments = [self._integer(f"an integer after `{text}`")]
-            while len(arguments) < 3 and self.take(","):
-                arguments.append(self._integer("an integer"))
-        elif text in _ONE:
-            arguments = [self._integer(f"an integer after `{text}`")]
-        elif text in _LISTS:
-            arguments = [self._integer(f"an integer after `{text}`")]
-            while self.take(","):
-                arguments.append(self._integer("an integer"))
+        while (text in _LISTS or (text in _UP_TO_THREE and len(arguments) < 3)) and self.take(","):
+            arguments.append(self._integer("an integer"))
         return self._finish(first, arguments)
 
     def _pragma(self) -> tree.Directive:
