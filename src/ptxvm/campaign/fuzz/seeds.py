@@ -8,17 +8,18 @@ from random import Random
 from ptxvm.campaign.random_kernels.variants import HELD, Variant, instructions, variants_of
 
 WHOLE = """\
-.version 8.7
+.version 9.5
 .target sm_90a, debug
 .address_size 64
 .file 1 "a.cu"
 .visible .global .align 8 .v2 .f32 a[2] = {{1.0, -1.0}, {0f00000000, 1e3}};
 .global .b8 bytes[] = {0xFF(a), 0xFF00(a+4), 0xFF(generic(a)+4)};
 .extern .func (.param .b32 r) f(.param .u64 p, .reg .f32 q) .noreturn;
-.visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 8 .b8 s[16]) .maxntid 32, 2
+.visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 8 .b8 s[16]) .maxntid 32, 2 .language 7, 8
 {
     .reg .pred %p<4>;  // a comment
     .loc 1 2 3, function_name $L+4, inlined_at 1 30 2
+    .loc_intermediate 1 4 5
     $L: @!%p1 ld.global.v2.u32 {%r1, _}, [p+-4];
     { setp.eq.and.s32 %p1|%p2, -%r1, %tid.x, !%p3; /* another */ }
     call (%r1), f, (%r2, 5), proto;
@@ -30,6 +31,12 @@ WHOLE = """\
     ret;
 }
 .section .debug_x { L: .b32 L-M .b8 1, -2 }
+.nv_intermediate_source_section {
+.code_block { .ir_name: "tile" .sourceFileName: 1
+.source_begin
+entry @k { /* ; } "
+.source_end
+} }
 """
 LETTERS = frozenset(HELD)
 OF_FRAME = "r"  # the letter of registers that every kernel uses
