@@ -103,7 +103,7 @@ class Jit:
         found, tier = self._found(wanted), tiering.first(shape)
         if found is None:
             narrow = tiering.may_be_narrow(wanted) and not self.code_cache.holds(wanted)
-            made = self._made(wanted._replace(narrow=narrow), tier, self._get)
+            made = self._made(wanted._replace(narrow=narrow), tier, self._get, partial(self._better, wanted))
             found = self._compiled.setdefault(wanted, made)
             if tier is Tier.BEST:
                 found.face_rival(background=False)
@@ -118,11 +118,14 @@ class Jit:
             found = self._compiled[wanted] = found.better
         return found
 
-    def _made(self, form: Specialisation, tier: Tier, get: Callable[[Specialisation, VersionKind, Tier], Version]) -> Compiled:
-        """The code of a kernel, compiled at least at a tier; `get` finds or compiles each version."""
-        wanted, translated = form._replace(narrow=False), partial(self.code_cache.host_calls, form)
-        rival, better = partial(self._rival, wanted), partial(self._better, wanted)
-        return Compiled(self.image, self.library, partial(get, form), translated, tier, rival, better)
+    def _made(
+        self, form: Specialisation, tier: Tier, get: Callable[[Specialisation, VersionKind, Tier], Version],
+        better: Callable[[Compiled], Compiled] | None = None,
+    ) -> Compiled:  # fmt: skip
+        """The code of a kernel, compiled at least at a tier; `get` finds or compiles each version, `better` what follows."""
+        make, translated = partial(get, form), partial(self.code_cache.host_calls, form)
+        rival = partial(self._rival, form._replace(narrow=False))
+        return Compiled(self.image, self.library, make, translated, tier, rival, better)
 
     def _better(self, wanted: Specialisation, before: Compiled) -> Compiled:
         """The best code of a kernel, while launches go on."""

@@ -1,4 +1,4 @@
-"""What the log `ptxvm.jit` says for those who look for a cause."""
+"""Debug logging, by the log `ptxvm.jit`."""
 
 from __future__ import annotations
 
