@@ -7,30 +7,24 @@ are computed for all lanes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from itertools import pairwise
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import pred
-from ptxvm.analysis.flow import Segment, bit_of, changes, reads_and_writes, segments, special_registers, targets
+from ptxvm.analysis.flow import Segment, bit_of, changes, reads_and_writes, segments, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.dataclass import dataclass
+from ptxvm.engine.jit.cfg.divergence_sources import dependent_on, lane_dependent, memory_dependent, place_dependent
 from ptxvm.engine.jit.cfg.restart_points import touches
 from ptxvm.isa.effects import Jump, Summary
 from ptxvm.isa.summary import widens
 
 LONGEST = 40  # instructions of a region
-ORDERED = {
-    Order.VOLATILE,
-    Order.ACQUIRE,
-    Order.RELEASE,
-    Order.ACQ_REL,
-    Order.MMIO,
-}  # accesses that synchronise with other threads
-ASKING = {"mem", "warp", "cta"}  # effects of instructions whose results may differ from lane to lane
-PLACES = {"tid", "laneid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"}
+ORDERED = frozenset({Order.VOLATILE, Order.ACQUIRE, Order.RELEASE, Order.ACQ_REL, Order.MMIO})
+"""The orders of accesses that synchronise with other threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +101,15 @@ class _Search:
         for segment in self.segments.values():
             for following in segment.successors_at:
                 self.before.setdefault(following, set()).add(segment.end)
-        self.function, self.data, self.lanes = function, by_memory(self.code), by_lanes(self.code)
-        self.place = by_place(function, self.lanes)
+        self.function = function
+        self.data, self.lanes = memory_dependent(self.code), lane_dependent(self.code)
+        self.place = place_dependent(function, self.lanes)
         self.loops = [(min(found), n) for n, bound in enumerate(self.code) if (found := targets(bound)) and min(found) <= n]
 
     @cached_property
     def given(self) -> int:
         """The registers that depend on parameters, as a mask."""
-        return _tainted(self.code, lambda bound: Space.PARAM in bound.summary.spaces)
+        return dependent_on(self.code, lambda bound: Space.PARAM in bound.summary.spaces)
 
     @cached_property
     def integers(self) -> int:
@@ -210,52 +205,6 @@ class _Search:
         """Has a branch one target, within the function, and does it end no spin loop?"""
         found = targets(bound)
         return len(found) == 1 and found[0] < len(self.code) and bound not in self.spinning
-
-
-def by_memory(code: Sequence[Bound], into: int = -1) -> int:
-    """The registers of a function that depend on values loaded `into` some, or on other lanes, as a mask."""
-    return _tainted(code, lambda bound: _asks(bound) and bool(changes(bound) & into))
-
-
-def by_lanes(code: Sequence[Bound]) -> int:
-    """The registers of a function that depend on the place of a thread in its CTA, as a mask."""
-    return _tainted(code, lambda bound: _names(bound, PLACES))
-
-
-def by_place(function: Function, lanes: int) -> int:
-    """Those registers of a function by lanes that do not depend on the place of the CTA, as a mask.
-
-    A predicate of which a part does not counts, too: whatever the CTA, `tid.x > 0 && x < width` differs in a warp.
-    """
-    code = function.instructions
-    predicates = sum(bit_of(register) for register in function.registers if register.type is pred)
-    own = lanes & ~_tainted(code, lambda bound: _names(bound, {"ctaid"}))
-    return own | _tainted(code, lambda bound: bool(changes(bound) & predicates & own), predicates)
-
-
-def _tainted(code: Sequence[Bound], starts: Callable[[Bound], bool], through: int = -1) -> int:
-    """The registers of a function that depend on the results of some instructions, by registers `through`, as a mask."""
-    flows = []
-    for bound in code:
-        changed = changes(bound)
-        if changed:  # a guarded instruction may leave a register as it is: that counts as read
-            flows.append((reads_and_writes(bound)[0], changed, starts(bound)))
-    found, grown = -1, 0
-    while grown != found:
-        found = grown
-        for reads, changed, begins in flows:
-            if begins or reads & grown:
-                grown |= changed & through
-    return found
-
-
-def _asks(bound: Bound) -> bool:
-    summary = bound.summary
-    return bool(bound.i.of.effects & ASKING) and Space.PARAM not in summary.spaces and not summary.converts_address
-
-
-def _names(bound: Bound, names: set[str]) -> bool:
-    return any(register.name.removeprefix("%").partition(".")[0] in names for register in special_registers(bound))
 
 
 def _moves(found: Summary) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
-from ptxvm.engine.jit.cfg import grid_stride, if_conversion, requirements, row_walks
+from ptxvm.engine.jit.cfg import divergence_sources, grid_stride, requirements, row_walks
 from ptxvm.engine.jit.cfg.nodes import Frame, Plan
 from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
@@ -20,8 +20,8 @@ class KernelAnalysis:
     def __init__(self, image: Image, function: Function, *, ordered: bool = False, deferred: bool = False) -> None:
         self.image, self.function, self.ordered, self.deferred = image, function, ordered, deferred
         self._plans: dict[bool, Plan] = {}
-        self._by_memory: dict[Function, int] = {}
-        self._by_place: dict[Function, int] = {}
+        self._memory_dependent: dict[Function, int] = {}
+        self._place_dependent: dict[Function, int] = {}
 
     def plan(self, *, general: bool) -> Plan:
         """The nodes; `general` are those of a version with a lane scheduler."""
@@ -88,14 +88,16 @@ class KernelAnalysis:
         """The grain in bytes in which its local memory can be interleaved; 0 where it cannot."""
         return requirements.local_grain(self.image, self.function)
 
-    def by_memory(self, frame: Frame) -> int:
+    def memory_dependent(self, frame: Frame) -> int:
         """The registers of a function that depend on loaded values, as a mask."""
-        if frame.function not in self._by_memory:
-            self._by_memory[frame.function] = if_conversion.by_memory(frame.code)
-        return self._by_memory[frame.function]
+        if frame.function not in self._memory_dependent:
+            self._memory_dependent[frame.function] = divergence_sources.memory_dependent(frame.code)
+        return self._memory_dependent[frame.function]
 
-    def by_place(self, frame: Frame) -> int:
+    def place_dependent(self, frame: Frame) -> int:
         """The registers of a function that depend on the place of a thread in its CTA, but not on the CTA, as a mask."""
-        if frame.function not in self._by_place:
-            self._by_place[frame.function] = if_conversion.by_place(frame.function, if_conversion.by_lanes(frame.code))
-        return self._by_place[frame.function]
+        if frame.function not in self._place_dependent:
+            self._place_dependent[frame.function] = divergence_sources.place_dependent(
+                frame.function, divergence_sources.lane_dependent(frame.code)
+            )
+        return self._place_dependent[frame.function]

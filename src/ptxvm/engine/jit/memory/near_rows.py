@@ -48,7 +48,7 @@ def probable(at: NodeBuilder, bound: Bound | None, space: Space) -> bool:
     if bound is None or space is Space.LOCAL or not cpu.has("avx512f"):
         return False
     registers = [bit_of(register) for register in address_registers(bound)]
-    loaded = at.kernel.by_memory(at.node.frame)
+    loaded = at.kernel.memory_dependent(at.node.frame)
     return bool(registers) and all(bit and not bit & loaded for bit in registers)
 
 

@@ -19,7 +19,7 @@ from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import OF_THREAD, POINTERS, TICKS, UNBOUNDED_LOCAL, offset
 from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING, MOST_WALKS, SITE_SIZE
-from ptxvm.engine.jit.cfg import call_stack, control_dependence, if_conversion, nodes
+from ptxvm.engine.jit.cfg import call_stack, control_dependence, divergence_sources, nodes
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
@@ -138,7 +138,7 @@ class KernelContext:
     def _by_data(self, node: nodes.Node) -> bool:
         """Does loaded data decide the branch at its end?"""
         guard = node.code[-1].guard() if node.code else None
-        return guard is None or bool(self.by_memory(node.frame) >> guard[0].index & 1)
+        return guard is None or bool(self.memory_dependent(node.frame) >> guard[0].index & 1)
 
     @cached_property
     def parts(self) -> PartedRegions:
@@ -477,17 +477,17 @@ class KernelContext:
         """Note that lanes may diverge at the end of a node."""
         self.divergent.add(node.number)
 
-    def by_memory(self, frame: nodes.Frame) -> int:
+    def memory_dependent(self, frame: nodes.Frame) -> int:
         """The registers of a function that depend on loaded values, as a mask."""
-        return self.analysis.by_memory(frame)
+        return self.analysis.memory_dependent(frame)
 
-    def by_varying_memory(self, frame: nodes.Frame) -> int:
+    def varying_memory_dependent(self, frame: nodes.Frame) -> int:
         """Those that depend on loads which, as far as is known, give the lanes of a warp different values."""
-        return if_conversion.by_memory(frame.code, self.registers.varying >> frame.registers)
+        return divergence_sources.memory_dependent(frame.code, self.registers.varying >> frame.registers)
 
-    def by_place(self, frame: nodes.Frame) -> int:
+    def place_dependent(self, frame: nodes.Frame) -> int:
         """The registers of a function that depend on the place of a thread in its CTA, but not on the CTA, as a mask."""
-        return self.analysis.by_place(frame)
+        return self.analysis.place_dependent(frame)
 
     def pays_off(self) -> bool:
         """Is the straight version worthwhile: does it reach the end, or run a loop?"""

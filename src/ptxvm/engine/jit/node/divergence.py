@@ -19,12 +19,12 @@ def expect_whole(kernel: KernelContext, node: Node, guard: Raw, *, affine: bool)
     """
     read = node.code[-1].guard()
     own = read[0].index if read is not None else -1
-    if own >= 0 and kernel.by_memory(node.frame) >> own & 1:
-        if kernel.by_varying_memory(node.frame) >> own & 1 or not kernel.parts.add(node):
+    if own >= 0 and kernel.memory_dependent(node.frame) >> own & 1:
+        if kernel.varying_memory_dependent(node.frame) >> own & 1 or not kernel.parts.add(node):
             raise DivergenceError
         return False
     differs = known_lanes(pred, guard, kernel.width) is not None or (kernel.plan.repeats(node) and not affine)
-    if not differs and not (own >= 0 and kernel.by_place(node.frame) >> own & 1):
+    if not differs and not (own >= 0 and kernel.place_dependent(node.frame) >> own & 1):
         return True
     if kernel.parts.add(node):
         return False

@@ -37,7 +37,7 @@ def expected_registers(kernel: KernelContext) -> int:
     """An estimate before translation: registers that depend on loaded values vary, and those of called functions."""
     by_size: dict[int, int] = {}  # the registers that vary, as masks, by the vector registers that they take
     for frame in kernel.plan.frames:
-        varying = kernel.by_memory(frame) if frame.parent is None else -1
+        varying = kernel.memory_dependent(frame) if frame.parent is None else -1
         for register in frame.function.registers:
             if register.type.kind != "p" and varying >> register.index & 1:
                 taken = register.count * -(-kernel.width * register.type.bits // BITS)
