@@ -41,6 +41,10 @@ class Codec(NamedTuple):
     read: Callable[[Iterator[str]], Entered]
 
 
+Kinds: TypeAlias = dict[str, Sequence[Codec] | None]
+"""Classes with the codecs of their fields, and functions (None), all as `room.module:name`."""
+
+
 def packed(facts: Facts, code: FlatCode, tier: int) -> bytes:
     """The contents of an entry; host calls without a codec are left out."""
     calls = [work if is_serialisable(work) else work._replace(host_call=None) for work in facts.host_calls]
@@ -155,8 +159,8 @@ def mapping(key: Codec, value: Codec) -> Codec:
     return Codec(lambda held: items.write(list(held.items())), items.read)
 
 
-def choice(kinds: dict[str, Sequence[Codec] | None]) -> Codec:
-    """The codec of an object of some classes with their fields, or of some functions (None), all as `room.module:name`.
+def choice(kinds: Kinds) -> Codec:
+    """The codec of an object of some classes, or of some functions.
 
     A module is imported when one of its objects is read.
     """
@@ -237,18 +241,14 @@ TENSOR = choice(
         "isa.tensor_memory:Multiply": (*TENSOR_WORK, word, truth, truth, number, truth, truth),
     }
 )
-TRANSFER_CALL = choice({"engine.jit.lower.async_copies:TransferCall": (TRANSFER, several(group(word, number)))})
-TENSOR_CALL = choice({"engine.jit.lower.tensor_memory:TensorCall": (TENSOR, several(word), truth)})
-WARPGROUP_CALL = choice(
-    {
-        "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (
-            WARPGROUP_PRODUCT, ARCHITECTURE, several(number), truth,
-        )
-    }
-)  # fmt: skip
+TRANSFER_CALL: Kinds = {"engine.jit.lower.async_copies:TransferCall": (TRANSFER, several(group(word, number)))}
+TENSOR_CALL: Kinds = {"engine.jit.lower.tensor_memory:TensorCall": (TENSOR, several(word), truth)}
+WARPGROUP_CALL: Kinds = {
+    "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (WARPGROUP_PRODUCT, ARCHITECTURE, several(number), truth)
+}
 KIND = Codec(lambda kind: line(kind.value), lambda lines: AsyncKind(next(lines)))
 DEFERRED = "engine.jit.lower.deferred_work:"
-HOST_CALLS: dict[str, Sequence[Codec] | None] = {
+HOST_CALLS: Kinds = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
     "engine.jit.node.host_queries:SpecialRegisterQuery": (word,),
     "engine.jit.node.host_queries:IsInSpace": (SPACE,),
@@ -256,7 +256,6 @@ HOST_CALLS: dict[str, Sequence[Codec] | None] = {
     "engine.jit.lower.barriers:NoSuchBarrier": (),
     "engine.jit.lower.barriers:ColumnRequest": (),
     "engine.jit.memory.cluster_addresses:OutsideCluster": (number,),
-    "engine.jit.lower.async_copies:TransferCall": (TRANSFER, several(group(word, number))),
     "engine.jit.lower.async_copies:PartialCopy": (number,),
     "engine.jit.node.counters:StepLimitExceeded": (several(number),),
     "engine.jit.lower.calls:LaunchCall": (word,),
@@ -265,17 +264,16 @@ HOST_CALLS: dict[str, Sequence[Codec] | None] = {
     "engine.jit.lower.calls:NoFunction": (),
     "engine.jit.lower.textures:TextureQuestion": (LOOK_UP, several(group(word, number))),
     "engine.jit.node.stack:Overflow": (word, number),
-    "engine.jit.lower.tensor_memory:TensorCall": (TENSOR, several(word), truth),
-    "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (WARPGROUP_PRODUCT, ARCHITECTURE, several(number), truth),
     "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, several(number)),
 }
+HOST_CALLS |= TRANSFER_CALL | TENSOR_CALL | WARPGROUP_CALL
 HOST_CALLS |= {
     "engine.jit.node.host_queries:PhaseGoesOn": (),
     f"{DEFERRED}StartCopy": (number,),
-    f"{DEFERRED}StartTransfer": (TRANSFER_CALL,),
+    f"{DEFERRED}StartTransfer": (choice(TRANSFER_CALL),),
     f"{DEFERRED}PostArrival": (SPACE, KIND),
-    f"{DEFERRED}StartTensorWork": (TENSOR_CALL,),
-    f"{DEFERRED}StartProduct": (WARPGROUP_CALL, several(number)),
+    f"{DEFERRED}StartTensorWork": (choice(TENSOR_CALL),),
+    f"{DEFERRED}StartProduct": (choice(WARPGROUP_CALL), several(number)),
     f"{DEFERRED}CommitGroup": (KIND,),
     f"{DEFERRED}AwaitGroups": (KIND, number, several(number)),
 }

@@ -130,25 +130,9 @@ class CodeCache:
 
     def key(self, wanted: Specialisation, kind: VersionKind) -> str:
         """The key of a disk cache entry: a digest of all that the code depends on."""
-        parts = (
-            self._sources,
-            self.image.number_of(wanted.function),
-            wanted.block,
-            wanted.shared,
-            self.image.shared_unit,
-            wanted.fast,
-            wanted.trusted,
-            wanted.metered,
-            wanted.cluster,
-            wanted.profiled,
-            wanted.scalar,
-            wanted.recorded,
-            wanted.deferred,
-            wanted.narrow,
-            kind,
-            cpu.identity(),
-            ourselves(),
-        )
+        function, *form = wanted._replace(checks=frozenset())  # instrumented code is not cached
+        number, unit = self.image.number_of(function), self.image.shared_unit
+        parts = self._sources, number, *form, unit, kind, cpu.identity(), ourselves()
         return Digest().add(repr(parts)).text
 
     @functools.cached_property

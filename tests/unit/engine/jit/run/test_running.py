@@ -198,8 +198,10 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     plain = shelves["plain"]
     found |= {f"block {block}": plain.key(Specialisation(function, block), VersionKind.FIRST) for block in blocks[1:]}
     found["shared"] = plain.key(Specialisation(function, (32, 1, 1), 64), VersionKind.FIRST)
-    found["fast"] = plain.key(Specialisation(function, (32, 1, 1), fast=True), VersionKind.FIRST)
-    found["trusted"] = plain.key(Specialisation(function, (32, 1, 1), trusted=True), VersionKind.FIRST)
+    found["cluster"] = plain.key(Specialisation(function, (32, 1, 1), cluster=(2, 1, 1)), VersionKind.FIRST)
+    usual = Specialisation(function, (32, 1, 1))
+    for flag in (name for name, value in Specialisation._field_defaults.items() if value is False):
+        found[flag] = plain.key(usual._replace(**{flag: True}), VersionKind.FIRST)
     found["version"] = plain.key(Specialisation(function, (32, 1, 1)), VersionKind.MASKED)
     with monkeypatch.context() as changed:
         changed.setattr(code_cache.cpu, "identity", lambda: "another processor")
