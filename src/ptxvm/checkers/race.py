@@ -72,9 +72,8 @@ class RaceDetector:
         self.tensor_order = TensorOrder(self.patterns, partial(getattr, self, "agents"), tensors)
         self._shadows: dict[Allocation, AllocationShadow] = {}
         self._made = 0
-        self._repeating = (
-            0  # the site of a copy that does what another lane's does; races with others are reported for that one
-        )
+        # The site of a copy that does what another lane's does: races with others are reported for that one.
+        self._repeating = 0
         self.cluster_order = ClusterOrder(self.patterns)
         self._arrived: dict[BarrierKey, Knowledge] = {}
         self.warpgroup_waits = WarpgroupWaits(self.clocks)

@@ -14,10 +14,8 @@ from ptxvm.reference.pictures import box, color, label, line, picture, titled
 CELL, HIGH, LEFT, TOP, BETWEEN = 24.0, 22.0, 62.0, 8.0, 84.0
 PASS = TOP + 2 * HIGH + BETWEEN + 26
 GAP = 8.0  # between the lines of the cache
-FAINT, STRONG = (
-    0.12,
-    0.75,
-)  # how much colour a conflict has: little for two words of a bank, much for as many as there are lanes
+FAINT, STRONG = 0.12, 0.75
+"""How much colour a conflict has: little for two words of a bank, much for as many as there are lanes."""
 
 
 def lanes_of_access(access: WarpAccess) -> str:

@@ -27,10 +27,8 @@ from ptxvm.machine.transfers import pieces
 from ptxvm.machine.window import MASKED_RANKS, RANK, WITHIN
 
 Asynchronous: TypeAlias = "Copy | Arrival | StartedProduct | TensorTask | UnderWay"
-UNGROUPED = (
-    AsyncKind.TENSOR_LOAD,
-    AsyncKind.TENSOR_STORE,
-)  # kinds of work that is waited for without groups: as if in one group
+UNGROUPED = (AsyncKind.TENSOR_LOAD, AsyncKind.TENSOR_STORE)
+"""Kinds of work that is waited for without groups: as if in one group."""
 
 
 @dataclass(slots=True)

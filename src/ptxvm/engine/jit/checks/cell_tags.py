@@ -95,11 +95,6 @@ class Tags:
         """The memory outside of CTAs that is written, or was expected to be."""
         return [each for each in self._written if each.home is None and each.space is Space.GLOBAL]
 
-    @property
-    def read_untagged(self) -> frozenset[Allocation]:
-        """The memory whose reads have left no tags."""
-        return frozenset(self._read_untagged)
-
     def cells(self, allocation: Allocation) -> tuple[int, Flags, Flags]:
         """Of an allocation the bytes of a cell, and for each cell whether it was written and read."""
         first = self._begins[allocation] // GRAIN

@@ -63,9 +63,8 @@ from ptxvm.machine.options import Check
 
 log = logging.getLogger("ptxvm.jit")
 
-QUIET = frozenset(
-    {"", "vprintf", "__assertfail"}
-)  # names of called functions whose effects the prefilter sees: those with code (""), and two that change no memory
+QUIET = frozenset({"", "vprintf", "__assertfail"})
+"""Names of called functions whose effects the prefilter sees: those with code (""), and two that change no memory."""
 
 
 class Prefilter:

@@ -336,7 +336,6 @@ class LlvmAlgebra(VectorAlgebra):
             return a
         if (lanes := self.known(source, a)) is not None:
             return from_lanes(target, constant_folding.extended(source, lanes))
-        narrow, wide = f"i{source.bits}", f"i{target.bits}"
         if isinstance(a, Affine) and source.kind != "p":
             if target.bits < source.bits:
                 return self._truncated(a, source.bits, target.bits)
@@ -345,7 +344,7 @@ class LlvmAlgebra(VectorAlgebra):
                 if found is not None:
                     return found
         varies, llvm, (x,) = self.operands(source, a)
-        result = self.vector_type(target) if varies else wide
+        result = self.vector_type(target) if varies else f"i{target.bits}"
         if target.bits == 32 and x in self.low:
             root, more = self.low[x]
             return Varying(self.code.emit(f"add {result} {root}, {self._constant(varies, target, more)}") if more else root)
@@ -354,7 +353,6 @@ class LlvmAlgebra(VectorAlgebra):
         if varies and source.bits == 32 and target.bits == 64:
             self.low[made] = x, 0
             self.scaled[made] = Scaled(x, source.is_signed)
-        del narrow
         if isinstance(a, Affine) and not varies:
             return Affine(made, bits=affine_integers.extended_bits(source, a))
         return self.result(varies, made)
