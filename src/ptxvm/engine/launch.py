@@ -59,10 +59,10 @@ def _launch(
         bank = lend_bank(memory, packed)
         began = time.perf_counter()
         if watch is not None:
-            from ptxvm.engine.watching import fresh, watched  # noqa: PLC0415 - only watched launches need it
+            from ptxvm.engine.watching import WatchedLaunch, fresh  # noqa: PLC0415 - only watched launches need it
 
             new = fresh(memory.table.items, args)
-            counters = watched(watch.engine, kernel, shape, bank.start, options, limits, watch, new)
+            counters = WatchedLaunch(kernel, shape, bank.start, options, limits, watch, new).run()
         else:
             counters = engine.launch(kernel, shape, bank.start, options, limits=limits, allocations=packed.allocations)
         seconds = time.perf_counter() - began

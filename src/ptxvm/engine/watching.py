@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Protocol
 
-from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine import time_box
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters, Engine
+from ptxvm.engine.snapshot import Snapshot, outliving
 from ptxvm.engine.time_box import GivenUp, TimeBox
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.handles import HANDLES
-from ptxvm.machine.image import Image
 from ptxvm.machine.launch import Extent, LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import Check
@@ -99,7 +98,7 @@ class Watch:
     host: Host | None = None
 
     def patient(self, limits: Limits | None, act: Callable[[], None] | None = None) -> Limits | None:
-        """The limits of a run after a while of which the host goes on, or something else is done."""
+        """The limits of a run: when it takes long, `act` is called; by default a host that waits goes on."""
         if self.host is None:
             return limits
         return TimeBox(limits, time_box.HOST_WAITS, act or self.host.go_on)
@@ -114,88 +113,128 @@ class Watch:
         yield from range(self.seed or 0, (self.seed or 0) + self.schedules - 1)
 
 
-def watched(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
-    limits: Limits | None, watch: Watch, new: list[Allocation],
-) -> Counters:  # fmt: skip
-    """Run a grid for a watcher, unless the prefilter clears it: before the run, or where that takes long.
+@dataclass(slots=True)
+class WatchedLaunch:
+    """A launch that a watcher follows; `new` is the memory that has no value yet."""
 
-    A kernel that waits for the host runs for the watcher: nothing may put memory back that the host has written.
-    """
-    # Opened ranges have memory that is not the kernel's alone: nothing puts it back before a second run.
-    opened = any(each.yields for each in engine.image.memory.table.items)
-    alone = not opened and (watch.host is None or watch.host.waits)
-    prefilter = watch.prefilter if alone else None
-    small, code = shape.ctas * shape.threads * watch.schedules < watch.least, (kernel, shape.block)
-    if prefilter is not None and small and (left := time_box.SECONDS - prefilter.spent.get(code, 0.0)) > 0:
-        began = time.monotonic()
+    kernel: Function
+    shape: LaunchShape
+    parameters: int
+    options: LaunchOptions
+    limits: Limits | None
+    watch: Watch
+    new: list[Allocation]
+
+    @property
+    def engine(self) -> WatchedEngine:
+        """The engine that reports to the watcher."""
+        return self.watch.engine
+
+    def run(self) -> Counters:
+        """Run the grid for the watcher, unless the prefilter clears it: before the run, or where that takes long.
+
+        A kernel that waits for the host runs for the watcher: nothing may put memory back that the host has written.
+        """
+        watch, kernel, shape = self.watch, self.kernel, self.shape
+        # Opened ranges have memory that is not the kernel's alone: nothing puts it back before a second run.
+        opened = any(each.yields for each in self.engine.image.memory.table.items)
+        alone = not opened and (watch.host is None or watch.host.waits)
+        prefilter = watch.prefilter if alone else None
+        small, code = shape.ctas * shape.threads * watch.schedules < watch.least, (kernel, shape.block)
+        if prefilter is not None and small and (left := time_box.SECONDS - prefilter.spent.get(code, 0.0)) > 0:
+            began = time.monotonic()
+            try:
+                return self._tried(prefilter, left)
+            except GivenUp:
+                log.info("compiled code looks at '%s', whose runs take more than %g s", kernel.name, time_box.SECONDS)
+            finally:
+                prefilter.spent[code] = prefilter.spent.get(code, 0.0) + time.monotonic() - began
+        if prefilter is not None:
+            cleared = self._cleared(prefilter)
+            if cleared is not None:
+                counters, printed = cleared
+                if printed:
+                    self.engine.library.print(printed)
+                return counters
+        watch.watcher.launched(self.new)
+        return self._rehearsed(watch.patient(self.limits))
+
+    def _cleared(self, prefilter: Prefilter) -> tuple[Counters, str] | None:
+        """Ask the prefilter; where its run takes long beside a host that waits, the host goes on, and the watcher must look."""
+        watch = self.watch
         try:
-            return tried(engine, kernel, shape, parameters, options, limits, watch, new, prefilter, left)
+            patient = watch.patient(self.limits, give_up)
+            return prefilter.clears(watch, self.kernel, self.shape, self.parameters, self.options, limits=patient, new=self.new)
         except GivenUp:
-            log.info("compiled code looks at '%s', whose runs take more than %g s", kernel.name, time_box.SECONDS)
-        finally:
-            prefilter.spent[code] = prefilter.spent.get(code, 0.0) + time.monotonic() - began
-    if prefilter is not None:
-        cleared = clear(prefilter, kernel, shape, parameters, options, limits, watch, new)
-        if cleared is not None:
-            counters, printed = cleared
-            if printed:
-                engine.library.print(printed)
-            return counters
-    watch.watcher.launched(new)
-    return rehearse(engine, kernel, shape, parameters, options, watch.patient(limits), watch)
+            if watch.host is not None:
+                watch.host.go_on()
+            log.info("'%s' may wait for the host, which goes on", self.kernel.name)
+            return None
 
+    def _tried(self, prefilter: Prefilter, seconds: float) -> Counters:
+        """Run the grid for the watcher; GivenUp, with memory restored, where it takes long and compiled code can judge it.
 
-def clear(
-    prefilter: Prefilter, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
-    limits: Limits | None, watch: Watch, new: list[Allocation],
-) -> tuple[Counters, str] | None:  # fmt: skip
-    """Ask the prefilter; where its run takes long beside a host that waits, the host goes on, and the watcher must look."""
-    try:
-        patient = watch.patient(limits, give_up)
-        return prefilter.clears(watch, kernel, shape, parameters, options, limits=patient, new=new)
-    except GivenUp:
-        if watch.host is not None:
-            watch.host.go_on()
-        log.info("'%s' may wait for the host, which goes on", kernel.name)
-        return None
+        `seconds` are how long it may take.
+        """
+        watch, limits = self.watch, self.limits
+        memory, printed, another = self.engine.image.memory, self.engine.library.output, watch.another
+        watch.watcher.launched(self.new)
+        if another is None or sum(len(each.bytes) for each in outliving(memory.table.items)) > MOST_COPIED:
+            return self._rehearsed(watch.patient(limits))
+        before, output = Snapshot(memory.table.items), len(printed)
+
+        def give_up_if_judged() -> None:
+            if watch.host is not None and not watch.host.waits:
+                return  # it may have written memory since
+            if not watch.watcher.findings and prefilter.judges(watch, self.kernel, self.shape, self.options, limits):
+                raise GivenUp
+
+        try:
+            return self._rehearsed(TimeBox(watch.patient(limits), seconds, give_up_if_judged))
+        except GivenUp:
+            before.restore()
+            del printed[output:]
+            watch.watcher = another()
+            if limits is not None:
+                limits.renew()
+            raise
+
+    def _rehearsed(self, limits: Limits | None) -> Counters:
+        """Run the grid again and again from the same memory; leave what the first run did."""
+        engine, kernel, shape, watch = self.engine, self.kernel, self.shape, self.watch
+        memory, printed = engine.image.memory, engine.library.output
+        counted, output = Counters(), 0
+        before = Snapshot(memory.table.items) if watch.schedules > 1 else None
+        after: Snapshot | None = None
+        for number, seed in enumerate(watch.seeds):
+            if number and before is not None:
+                before.restore()
+            if limits is not None:
+                limits.renew()
+            watch.watcher.begin(Scene(kernel.name, shape, engine.image.shared_variables(kernel)), number, seed)
+            try:
+                with nullcontext() if not number else engine.library.silent():
+                    counters = engine.watched(
+                        kernel, shape, self.parameters, self.options, limits=limits, watcher=watch.watcher, seed=seed
+                    )
+            except Fault as fault:  # the grid cannot go on after it
+                if not watch.watcher.refused(fault, None, 0):
+                    raise
+                counters = Counters()
+            else:
+                watch.watcher.finished(memory.table.items)
+            if not number:
+                counted, output = counters, len(printed)
+                after = Snapshot(memory.table.items) if before is not None else None
+        del printed[output:]
+        if after is not None:
+            after.restore()
+        return counted
 
 
 def give_up() -> None:
     """Raise GivenUp."""
     raise GivenUp
-
-
-def tried(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
-    limits: Limits | None, watch: Watch, new: list[Allocation], prefilter: Prefilter, seconds: float,
-) -> Counters:  # fmt: skip
-    """Run the grid for the watcher; GivenUp, with memory restored, where it takes long and compiled code can judge it.
-
-    `seconds` are how long it may take.
-    """
-    memory, printed, another = engine.image.memory, engine.library.output, watch.another
-    watch.watcher.launched(new)
-    if another is None or sum(len(each.bytes) for each in outliving(memory.table.items)) > MOST_COPIED:
-        return rehearse(engine, kernel, shape, parameters, options, watch.patient(limits), watch)
-    before, output = Snapshot(memory.table.items), len(printed)
-
-    def give_up_if_judged() -> None:
-        if watch.host is not None and not watch.host.waits:
-            return  # it may have written memory since
-        if not watch.watcher.findings and prefilter.judges(watch, kernel, shape, options, limits):
-            raise GivenUp
-
-    try:
-        box = TimeBox(watch.patient(limits), seconds, give_up_if_judged)
-        return rehearse(engine, kernel, shape, parameters, options, box, watch)
-    except GivenUp:
-        before.restore()
-        del printed[output:]
-        watch.watcher = another()
-        if limits is not None:
-            limits.renew()
-        raise
 
 
 def fresh(allocations: Sequence[Allocation], args: Sequence[object]) -> list[Allocation]:
@@ -206,64 +245,3 @@ def fresh(allocations: Sequence[Allocation], args: Sequence[object]) -> list[All
     arrays = [*args, *(image.source for image in list(HANDLES.values()))]
     addresses = {each.address for each in arrays if isinstance(each, DeviceArray) and not each.is_written}
     return [*launched(allocations), *(each for each in allocations if each.start in addresses)]
-
-
-def rehearse(
-    engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
-    limits: Limits | None, watch: Watch,
-) -> Counters:  # fmt: skip
-    """Run the grid again and again from the same memory; leave what the first run did."""
-    memory, printed = engine.image.memory, engine.library.output
-    counted, output = Counters(), 0
-    before = Snapshot(memory.table.items) if watch.schedules > 1 else None
-    after: Snapshot | None = None
-    for number, seed in enumerate(watch.seeds):
-        if number and before is not None:
-            before.restore()
-        if limits is not None:
-            limits.renew()
-        watch.watcher.begin(Scene(kernel.name, shape, shared_variables(engine.image, kernel)), number, seed)
-        try:
-            with nullcontext() if not number else engine.library.silent():
-                counters = engine.watched(kernel, shape, parameters, options, limits=limits, watcher=watch.watcher, seed=seed)
-        except Fault as fault:  # the grid cannot go on after it
-            if not watch.watcher.refused(fault, None, 0):
-                raise
-            counters = Counters()
-        else:
-            watch.watcher.finished(memory.table.items)
-        if not number:
-            counted, output = counters, len(printed)
-            after = Snapshot(memory.table.items) if before is not None else None
-    del printed[output:]
-    if after is not None:
-        after.restore()
-    return counted
-
-
-def shared_variables(image: Image, kernel: Function) -> tuple[tuple[int, int, str], ...]:
-    """The variables of shared memory that a kernel may use: offset, size and name."""
-    entries = {each.name for program in image.programs for each in program.kernels} - {kernel.name}
-    return tuple(
-        (offset, variable.size, variable.name)
-        for variable, offset in image.shared.offsets.items()
-        if variable.size and variable.function not in entries
-    )
-
-
-class Snapshot:
-    """A copy of the contents of memory."""
-
-    def __init__(self, allocations: Sequence[Allocation]) -> None:
-        self._held = [(each, each.bytes.copy()) for each in outliving(allocations)]
-
-    def restore(self) -> None:
-        """Write the copy back."""
-        for allocation, values in self._held:
-            if allocation.live:
-                allocation.bytes[:] = values
-
-
-def outliving(allocations: Sequence[Allocation]) -> list[Allocation]:
-    """The memory that a grid may change and that outlives it."""
-    return [each for each in allocations if each.writable and each.space is Space.GLOBAL and not each.yields]

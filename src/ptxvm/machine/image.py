@@ -163,6 +163,15 @@ class Image:
         needed = self.shared.dynamic[kernel.name] + dynamic if dynamic else self.shared.static.get(kernel.name, 0)
         return -(-needed // self.shared_unit) * self.shared_unit
 
+    def shared_variables(self, kernel: Function) -> tuple[tuple[int, int, str], ...]:
+        """The variables of shared memory that a kernel may use: offset, size and name."""
+        others = {each.name for program in self.programs for each in program.kernels} - {kernel.name}
+        return tuple(
+            (offset, variable.size, variable.name)
+            for variable, offset in self.shared.offsets.items()
+            if variable.size and variable.function not in others
+        )
+
     def declared_shared(self, kernel: Function) -> int:
         """Bytes of the declared shared variables that a kernel uses."""
         if kernel not in self._declared_shared:

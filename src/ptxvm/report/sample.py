@@ -17,7 +17,7 @@ from ptxvm.engine.interp.instrumented import InstrumentedInterpreter, Recording
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.launch import launch
 from ptxvm.engine.protocol import Engine
-from ptxvm.engine.watching import Snapshot
+from ptxvm.engine.snapshot import Snapshot
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.profile.timeline import Piece, Timeline

@@ -14,7 +14,7 @@ from ptxvm.driver.host_memory import MAPS, HostMemory, describe
 from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
-from ptxvm.engine.watching import Snapshot, outliving
+from ptxvm.engine.snapshot import Snapshot, outliving
 from ptxvm.machine.allocation import RESTING
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.device_array import DeviceArray

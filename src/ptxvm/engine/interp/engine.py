@@ -25,7 +25,6 @@ from ptxvm.engine.interp.texture_memory import Images
 from ptxvm.engine.interp.watched_cohort import WatchedCohort, WatchState
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
-from ptxvm.engine.watching import shared_variables
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.cluster_queue import ClusterQueue
@@ -101,7 +100,7 @@ class Interpreter:
         watcher: Watcher, seed: int | None,
     ) -> Counters:  # fmt: skip
         """Run a grid and its child grids, and report to a watcher; `seed` shuffles the schedule."""
-        tree = GridTree(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
+        tree = GridTree(watcher, Scene(kernel.name, shape), self.image.shared_variables)
         images = Images(self.image.memory)
         variables = watcher.follows_variables
         clustered = shape.cluster_size > 1

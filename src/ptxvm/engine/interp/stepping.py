@@ -25,7 +25,6 @@ from ptxvm.engine.interp.texture_memory import Images
 from ptxvm.engine.interp.watched_cohort import WatchState
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
-from ptxvm.engine.watching import shared_variables
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
@@ -148,7 +147,7 @@ class SteppedGrid:
             products = any(is_product(bound) for routine in code.routines for bound in routine.function.instructions)
             provenance = interpreter.executable.provenance if watcher.follows_variables else {}
             self.watching = WatchState(watcher, Images(self.image.memory), Objects(self.image), provenance, products=products)
-            self.scene = Scene(kernel.name, shape, shared_variables(self.image, kernel))
+            self.scene = Scene(kernel.name, shape, self.image.shared_variables(kernel))
             watcher.begin(self.scene, 0, None)
         self.options = options
         opened = interpreter.opened(code, kernel, shape, parameters, options.shared, self.begin)

@@ -22,7 +22,7 @@ from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.scripted_cohort import ScriptedCohort, bits, members_of
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
-from ptxvm.engine.watching import Snapshot
+from ptxvm.engine.snapshot import Snapshot
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.cluster_queue import ClusterQueue
