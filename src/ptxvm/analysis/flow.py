@@ -6,7 +6,7 @@ jumps to, after an instruction that uses the port `flow`, and around one at whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from itertools import pairwise
 
@@ -165,7 +165,7 @@ def bits(registers: int) -> Iterator[int]:
 
 
 def live(function: Function, found: list[Segment]) -> None:
-    """Live registers: a backward data-flow analysis to a fixed point."""
+    """Find the live registers of segments: a backward data-flow analysis."""
     gen, kill = [], []
     for segment in found:
         used = defined = 0
@@ -179,22 +179,36 @@ def live(function: Function, found: list[Segment]) -> None:
     for symbol in function.signature.results:
         if isinstance(symbol, Register):
             results |= 1 << symbol.index
-    predecessors: list[list[int]] = [[] for _ in found]
-    for n, segment in enumerate(found):
-        for s in segment.successors:
+    before, after = live_sets(gen, kill, [segment.successors for segment in found], results)
+    for segment, live_in, live_out in zip(found, before, after, strict=True):
+        segment.live_in, segment.live_out = live_in, live_out
+
+
+def live_sets(
+    gen: Sequence[int], kill: Sequence[int], successors: Sequence[Sequence[int]], everywhere: int = 0
+) -> tuple[list[int], list[int]]:
+    """The registers that are live before each piece of code, and those that are live after it: a fixed point.
+
+    A piece reads the registers `gen` before it writes any, and writes those of `kill` in all cases.  Registers that are live
+    `everywhere` are so at the end of each piece.
+    """
+    before, after = [0] * len(gen), [0] * len(gen)
+    predecessors: list[list[int]] = [[] for _ in gen]
+    for n, following in enumerate(successors):
+        for s in following:
             predecessors[s].append(n)
-    work = list(range(len(found)))
+    work = list(range(len(gen)))
     while work:
         n = work.pop()
-        segment = found[n]
-        out = results
-        for s in segment.successors:
-            out |= found[s].live_in
-        segment.live_out = out
-        before = gen[n] | (out & ~kill[n])
-        if before != segment.live_in:
-            segment.live_in = before
+        live_out = everywhere
+        for s in successors[n]:
+            live_out |= before[s]
+        after[n] = live_out
+        live_in = gen[n] | (live_out & ~kill[n])
+        if live_in != before[n]:
+            before[n] = live_in
             work += predecessors[n]
+    return before, after
 
 
 def special_registers(bound: Bound) -> tuple[SpecialRegister, ...]:

@@ -5,7 +5,7 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit import engine
-from ptxvm.engine.jit.cfg import nodes
+from ptxvm.engine.jit.cfg import control_flow_graph
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 FIRST = """
@@ -54,15 +54,15 @@ def test_a_chain_runs():
 
 def test_functions_that_are_called_once_stand_where_they_are_called(monkeypatch):
     """However many there are: only the copies of one function make the code grow."""
-    monkeypatch.setattr(nodes, "MOST_COPIED", 0)
-    monkeypatch.setattr(nodes, "COPIES_PER_CODE", 0)
+    monkeypatch.setattr(control_flow_graph, "MOST_COPIED", 0)
+    monkeypatch.setattr(control_flow_graph, "COPIES_PER_CODE", 0)
     module = ptxvm.load(chain(12))
-    assert not nodes.Plan(module.image, module.kernel().function).shared
+    assert not control_flow_graph.ControlFlowGraph(module.image, module.kernel().function).shared
     assert launched(chain(12), "jit") == 5 + 12
 
 
 def test_too_many_functions_to_compile_are_named(monkeypatch):
-    monkeypatch.setattr(nodes, "MOST_FRAMES", 300)
+    monkeypatch.setattr(control_flow_graph, "MOST_FRAMES", 300)
     monkeypatch.setattr(engine, "MANY", 300)
     assert launched(chain(310), "auto") == 5 + 310
     with pytest.raises(ptxvm.Unsupported, match="a kernel that calls 300 functions or more"):

@@ -156,8 +156,8 @@ class Jit:
         if sum(len(program.functions) for program in self.image.programs) < MANY:
             return True
         if kernel not in self._takes:
-            from ptxvm.engine.call_targets import called  # noqa: PLC0415 - code that is ready needs no plan of its kernel
-            from ptxvm.engine.jit.cfg.nodes import MOST_FRAMES, OWN_REGISTERS  # noqa: PLC0415
+            from ptxvm.engine.call_targets import called  # noqa: PLC0415 - code that is ready needs no graph of its kernel
+            from ptxvm.engine.jit.cfg.control_flow_graph import MOST_FRAMES, OWN_REGISTERS  # noqa: PLC0415
 
             self._takes[kernel] = sum(1 for _ in called(self.image, kernel)) + OWN_REGISTERS < MOST_FRAMES
         return self._takes[kernel]

@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from ptxvm.algebra.types import Type, u32
 from ptxvm.engine.jit.abi.launch_record import UNBOUNDED_LOCAL
-from ptxvm.engine.jit.cfg.nodes import Frame, Node, Plan
+from ptxvm.engine.jit.cfg.control_flow_graph import ControlFlowGraph
+from ptxvm.engine.jit.cfg.nodes import Frame, Node
 
 BACK = 8  # bytes of the last entry of a call: the node to return to, and the start of the caller's frame
 LEAST_FRAME = 16  # bytes
 Key = tuple[int, int]  # the index of the register, and the element of a vector one
 
 
-def bounded_frames(plan: Plan) -> int:
+def bounded_frames(graph: ControlFlowGraph) -> int:
     """The most bytes of local memory that the frames of a kernel need, where there is no recursion."""
     ends: dict[Frame, int] = {}
-    for frame in plan.frames:
+    for frame in graph.frames:
         ends[frame.root] = max(ends.get(frame.root, 16), frame.end)
-    for node in plan.nodes:
+    for node in graph.nodes:
         for callee, _ in node.calls:
-            ends[callee] = max(ends[callee], plan.image.frame_size(callee.function, node.code[-1]))
+            ends[callee] = max(ends[callee], graph.image.frame_size(callee.function, node.code[-1]))
     return sum(-(-end // 16) * 16 for end in ends.values()) + 32
 
 
-def bounded_saved(plan: Plan) -> int:
+def bounded_saved(graph: ControlFlowGraph) -> int:
     """The most bytes of the spill stack, where there is no recursion."""
-    return sum(_most_saved(plan).values())
+    return sum(_most_saved(graph).values())
 
 
-def unbounded_saved(plan: Plan) -> int:
+def unbounded_saved(graph: ControlFlowGraph) -> int:
     """Bytes of a spill stack that cannot overflow before the stack of frames does."""
-    return UNBOUNDED_LOCAL // LEAST_FRAME * max(_most_saved(plan).values(), default=0)
+    return UNBOUNDED_LOCAL // LEAST_FRAME * max(_most_saved(graph).values(), default=0)
 
 
-def _most_saved(plan: Plan) -> dict[Frame, int]:
+def _most_saved(graph: ControlFlowGraph) -> dict[Frame, int]:
     """The most bytes that a call spills, for each function whose code stands once."""
     most: dict[Frame, int] = {}
-    for node in plan.nodes:
+    for node in graph.nodes:
         if node.calls:
             most[node.frame.root] = max(most.get(node.frame.root, 0), saved_size(spilled_registers(node)))
     return most

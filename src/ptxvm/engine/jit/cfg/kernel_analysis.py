@@ -8,7 +8,8 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.cfg import divergence_sources, grid_stride, requirements, row_walks
-from ptxvm.engine.jit.cfg.nodes import Frame, Plan
+from ptxvm.engine.jit.cfg.control_flow_graph import ControlFlowGraph
+from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.machine.image import Image
@@ -19,14 +20,14 @@ class KernelAnalysis:
 
     def __init__(self, image: Image, function: Function, *, ordered: bool = False, deferred: bool = False) -> None:
         self.image, self.function, self.ordered, self.deferred = image, function, ordered, deferred
-        self._plans: dict[bool, Plan] = {}
+        self._graphs: dict[bool, ControlFlowGraph] = {}
         self._memory_dependent: dict[Function, int] = {}
         self._place_dependent: dict[Function, int] = {}
 
-    def plan(self, *, general: bool) -> Plan:
-        """The nodes; `general` are those of a version with a lane scheduler."""
-        if general not in self._plans:
-            self._plans[general] = Plan(
+    def graph(self, *, general: bool) -> ControlFlowGraph:
+        """The control flow graph; the `general` one is that of a version with a lane scheduler."""
+        if general not in self._graphs:
+            self._graphs[general] = ControlFlowGraph(
                 self.image,
                 self.function,
                 general=general,
@@ -34,7 +35,7 @@ class KernelAnalysis:
                 ordered=self.ordered,
                 deferred=self.deferred,
             )
-        return self._plans[general]
+        return self._graphs[general]
 
     def partial_barriers(self, cluster_size: int) -> bool:
         """Does it need the lane scheduler: for barriers of some threads, and functions whose code stands once?"""
@@ -43,7 +44,7 @@ class KernelAnalysis:
     @cached_property
     def _partial_barriers(self) -> bool:
         return (
-            self.unbounded or requirements.partial_barriers(self.image, self.function) or bool(self.plan(general=False).shared)
+            self.unbounded or requirements.partial_barriers(self.image, self.function) or bool(self.graph(general=False).shared)
         )
 
     @cached_property

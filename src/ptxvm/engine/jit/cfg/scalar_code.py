@@ -23,7 +23,7 @@ PORTS = frozenset({"mem", "flow", "cc"})  # of the machine, that its instruction
 
 def suits(analysis: KernelAnalysis) -> bool:
     """Does a kernel have no order of threads, and loops?"""
-    if analysis.spinning or analysis.unbounded or analysis.device_functions or not analysis.plan(general=False).has_loops:
+    if analysis.spinning or analysis.unbounded or analysis.device_functions or not analysis.graph(general=False).has_loops:
         return False
     return not analysis.partial_barriers(1) and all(map(_unordered, called(analysis.image, analysis.function)))
 

@@ -65,9 +65,9 @@ class LaneScheduler:
         code = self.code
         code.block("dispatch")
         released = code.emit("load i32, ptr %released, align 4", pure=False)
-        busy = "runnable" if not self.kernel.plan.ordered else "arrived"
+        busy = "runnable" if not self.kernel.graph.ordered else "arrived"
         code.branch(code.emit(f"icmp eq i32 {released}, 0", pure=False), busy, "wake", likely=True)
-        if self.kernel.plan.ordered:
+        if self.kernel.graph.ordered:
             self._release_at_once()
         code.block("wake")
         released = code.emit("load i32, ptr %released, align 4", pure=False)

@@ -19,7 +19,7 @@ def cleared(kernel: KernelContext, local: str) -> Iterator[str]:
         return
     size = kernel.local_stride * kernel.threads
     if kernel.unbounded:
-        fixed = max((frame.end for frame in kernel.plan.frames if not frame.root.shared), default=0)
+        fixed = max((frame.end for frame in kernel.graph.frames if not frame.root.shared), default=0)
         kernel.unit.declare("llvm.umax.i64", "i64", "i64", "i64")
         kernel.unit.helper("ptxvm.clear_stacks", runtime("clear_stacks", stride=kernel.local_stride, threads=kernel.threads))
         yield f"  %stack_used.pointer = getelementptr i8, ptr %ctx, i64 {offset('stack_used')}"

@@ -26,7 +26,7 @@ def whole_again(kernel: KernelContext, node: Node, mask: str) -> list[str]:
     apart = [key for key in sorted(registers.split) if node.live_in >> key[0] & 1]
     if not apart:
         return [*lines, f"  br i1 %M{number}.all, label %F{number}, label %N{number}", f"N{number}:"]
-    if not kernel.plan.joins(node) or any(recoverable_lanes(registers.shapes[key]) is None for key in apart):
+    if not kernel.graph.joins(node) or any(recoverable_lanes(registers.shapes[key]) is None for key in apart):
         return lines
     code = Code(kernel.unit)
     back = _Back(kernel, code)

@@ -301,7 +301,7 @@ def _event_counters(kernel: KernelContext) -> list[str]:
 
 def _spill_stack(kernel: KernelContext) -> list[str]:
     """The address of the spill stack of calls."""
-    if not kernel.plan.shared:
+    if not kernel.graph.shared:
         return []
     return [
         f"  %saved.pointer = getelementptr i8, ptr %ctx, i64 {offset('saved')}",

@@ -129,7 +129,7 @@ def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Argument, fo
             found += Memory(at, bound).load(Space.LOCAL, type, parameter_address(at, frame, node, offset))
         return found
     if isinstance(node, Register):
-        number = at.kernel.plan.number(node, frame)
+        number = at.kernel.graph.number(node, frame)
         return [at.slot((number, part), node.type) for part in range(node.count)]
     if (known := argument_words.constant(node, formal, bound)) is not None:
         type, bits = known
@@ -142,7 +142,7 @@ def assign(at: NodeBuilder, bound: Bound, frame: Frame, target: Result, values: 
     if target is None:  # `_`: the result is dropped
         return
     if isinstance(target, Register):
-        number = at.kernel.plan.number(target, frame)
+        number = at.kernel.graph.number(target, frame)
         for part, value in enumerate(regrouped(values, target)):
             at.assign((number, part), target.type, value)
         return

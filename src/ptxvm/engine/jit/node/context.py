@@ -94,16 +94,16 @@ class KernelContext:
         self.fair = bool(self.spinning) and (shadow is None or self.polls)
         self.partial_barriers = deferred or self.polls or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
-        self.plan = analysis.plan(general=self.general)
-        self.nodes = self.plan.nodes
+        self.graph = analysis.graph(general=self.general)
+        self.nodes = self.graph.nodes
         self.waiting: list[frozenset[int]] = [frozenset()] * len(self.nodes)  # nodes at which other lanes may wait meanwhile
         self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
         unbounded_size = image.module_local.size + UNBOUNDED_LOCAL
-        self.stack_size = unbounded_size if analysis.unbounded else call_stack.bounded_frames(self.plan)
-        self.saved_room = call_stack.unbounded_saved(self.plan) if analysis.unbounded else call_stack.bounded_saved(self.plan)
+        self.stack_size = unbounded_size if analysis.unbounded else call_stack.bounded_frames(self.graph)
+        self.saved_room = call_stack.unbounded_saved(self.graph) if analysis.unbounded else call_stack.bounded_saved(self.graph)
         self.local_stride = window.stride(Space.LOCAL, self.stack_size)
         self.registers = Registers(width, not shapeless, before is not None, steady=self._steady())
-        self.layout = SpillLayout(self.plan, self.registers, self.pools, width)
+        self.layout = SpillLayout(self.graph, self.registers, self.pools, width)
         self.divergent: set[int] = set()
         self.masked: set[int] = set()
         self.written: dict[tuple[int, bool], NodeCode] = {}  # by the number of a node, and whether it is for whole warps
@@ -119,7 +119,7 @@ class KernelContext:
         self.uses_local = self.leaves_all = False
         self.addresses: set[int] = set()
         self.barrier_numbers: dict[int, int] = {}
-        self.instructions = [b for frame in self.plan.frames for b in frame.code]
+        self.instructions = [b for frame in self.graph.frames for b in frame.code]
         self._index = {id(b): n for n, b in enumerate(self.instructions)}
         self.host_calls: list[tuple[Bound, HostCall, list[Type], list[Type]]] = before.host_calls if before else []
         self.most_spans = self.SPANS * (len(self.instructions) + 16)
@@ -196,7 +196,7 @@ class KernelContext:
     @cached_property
     def caches_bounds(self) -> bool:
         """Are the bounds of accesses in loops cached in variables?  Not if there are many, or memory can be freed."""
-        looping = (b for node in self.nodes if self.plan.repeats(node) for b in node.code)
+        looping = (b for node in self.nodes if self.graph.repeats(node) for b in node.code)
         if self.scalar:
             return False
         count = sum("mem" in b.i.of.effects and WINDOWED.isdisjoint(b.summary.spaces) for b in looping)
@@ -310,13 +310,13 @@ class KernelContext:
     def resident_size(self) -> int:
         """Bytes of the records, shared and local memory of a resident CTA."""
         local = self.local_stride * self.threads if self.uses_local else 0
-        saved = self.saved_room * self.warps * WARP if self.plan.shared else 0
+        saved = self.saved_room * self.warps * WARP if self.graph.shared else 0
         return self.cta_size + self.shared_stride + local + saved
 
     @cached_property
     def grid_strides(self) -> frozenset[Bound]:
         """The branches at the ends of loops that its CTAs may run in step: in the version for whole warps."""
-        ordered = not IN_ORDER.isdisjoint(self.device_functions) or self.frees or self.plan.shared
+        ordered = not IN_ORDER.isdisjoint(self.device_functions) or self.frees or self.graph.shared
         if not self.straight or not self.main or self.fair or self.metered or self.follows_threads or ordered:
             return frozenset()
         return self.analysis.grid_strides
@@ -464,7 +464,7 @@ class KernelContext:
         """The spin loops of each function."""
         return {
             function: [each for each in loops(function.instructions) if function.instructions[each[1]] in self.spinning]
-            for function in {frame.function for frame in self.plan.frames}
+            for function in {frame.function for frame in self.graph.frames}
         }
 
     def needed_by_others(self, node: nodes.Node, key: Key) -> bool:
@@ -491,22 +491,22 @@ class KernelContext:
 
     def pays_off(self) -> bool:
         """Is the straight version worthwhile: does it reach the end, or run a loop?"""
-        return not self.endings or any(self.plan.repeats(self.nodes[n]) for n, _ in self.written)
+        return not self.endings or any(self.graph.repeats(self.nodes[n]) for n, _ in self.written)
 
     # ── registers that are read before they are written ─────────────────────────────────
 
     def initialise_registers(self) -> None:
         """Give registers that may be read before they are written the value zero."""
         first = self.nodes[0]
-        for frame in self.plan.numbered:
+        for frame in self.graph.numbered:
             for register in frame.function.registers:
                 if first.live_in >> register.index + frame.registers & 1:
                     for part in range(register.count):
                         self.registers.initial((register.index + frame.registers, part), register.type)
-        for register, index in self.plan.module.items():
+        for register, index in self.graph.module.items():
             for part in range(register.count):
                 self.registers.initial((index, part), register.type)
-        for index in self.plan.measures:
+        for index in self.graph.stack_registers:
             self.registers.initial((index, 0), u32)
         if any("cc" in b.i.of.effects for b in self.instructions):
             self.registers.initial(CARRY, pred)

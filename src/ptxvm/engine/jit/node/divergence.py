@@ -23,7 +23,7 @@ def expect_whole(kernel: KernelContext, node: Node, guard: Raw, *, affine: bool)
         if kernel.varying_memory_dependent(node.frame) >> own & 1 or not kernel.parts.add(node):
             raise DivergenceError
         return False
-    differs = known_lanes(pred, guard, kernel.width) is not None or (kernel.plan.repeats(node) and not affine)
+    differs = known_lanes(pred, guard, kernel.width) is not None or (kernel.graph.repeats(node) and not affine)
     if not differs and not (own >= 0 and kernel.place_dependent(node.frame) >> own & 1):
         return True
     if kernel.parts.add(node):

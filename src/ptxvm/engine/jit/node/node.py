@@ -89,7 +89,7 @@ class NodeBuilder(operands.Operands):
         self.nested = False
         self.widened: dict[tuple[bool, Affine], Affine] = {}
         self.leaves = False
-        self.repeats = kernel.plan.repeats(node)
+        self.repeats = kernel.graph.repeats(node)
         self.caches_bounds = self.repeats and kernel.caches_bounds
         self.events: NodeCounters | None = None  # in profiled code
         if kernel.counters is not None:
@@ -117,7 +117,7 @@ class NodeBuilder(operands.Operands):
 
     def key(self, register: Register, part: int = 0) -> Key:
         """The key of a register of this node's function."""
-        return self.kernel.plan.number(register, self.node.frame), part
+        return self.kernel.graph.number(register, self.node.frame), part
 
     def slot(self, key: Key, type: Type) -> Value:
         """The current value of a register."""

@@ -13,7 +13,8 @@ from functools import cached_property
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.launch_record import HEADER
-from ptxvm.engine.jit.cfg.nodes import Node, Plan
+from ptxvm.engine.jit.cfg.control_flow_graph import ControlFlowGraph
+from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers, alignment, size_of, slot_name
 from ptxvm.isa.special_registers import WARP
 
@@ -25,7 +26,7 @@ Slot = tuple[str, str, int]  # a stack slot, its type, and its offset in the rec
 class SpillLayout:
     """The layout for all versions of a kernel; `pools` are the mnemonics of its collectives."""
 
-    plan: Plan
+    graph: ControlFlowGraph
     registers: Registers
     pools: list[str]
     width: int
@@ -34,18 +35,18 @@ class SpillLayout:
     def _order(self) -> dict[Key, int]:
         """The registers that live across nodes, numbered."""
         live = 0
-        for node in self.plan.nodes:
+        for node in self.graph.nodes:
             live |= node.live_in
-        across = sorted([(n, part) for frame in self.plan.numbered for r in frame.function.registers
+        across = sorted([(n, part) for frame in self.graph.numbered for r in frame.function.registers
                        for n in (r.index + frame.registers,) for part in range(r.count) if live >> n & 1]
-                      + [(n, part) for r, n in self.plan.module.items() for part in range(r.count)]
-                      + [(n, 0) for n in self.plan.measures])  # fmt: skip
+                      + [(n, part) for r, n in self.graph.module.items() for part in range(r.count)]
+                      + [(n, 0) for n in self.graph.stack_registers])  # fmt: skip
         return {CARRY: 0, **{k: 1 + n for n, k in enumerate(across)}}
 
     @property
     def exchange(self) -> int:
         """The offset of the operands of collectives: the member masks, then the payloads."""
-        return HEADER + -(-4 * len(self.plan.nodes) // 64) * 64
+        return HEADER + -(-4 * len(self.graph.nodes) // 64) * 64
 
     @property
     def after_exchange(self) -> int:

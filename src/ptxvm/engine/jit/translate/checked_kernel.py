@@ -31,7 +31,7 @@ class CheckedKernel:
     @classmethod
     def of(cls, kernel: KernelContext) -> CheckedKernel:
         """What the first version of a kernel says."""
-        unset, functions = kernel.unset_registers, frozenset(frame.function for frame in kernel.plan.frames)
+        unset, functions = kernel.unset_registers, frozenset(frame.function for frame in kernel.graph.frames)
         return cls(
             kernel.function, functions, kernel.instructions, kernel.shadow, unset,
             unset.size(kernel.warps_together) if unset is not None else 0, kernel.several, kernel.image.memory.address_bits,

@@ -7,7 +7,8 @@ puts the readers of that register back on the list.
 from __future__ import annotations
 
 from ptxvm.diagnostics.errors import Crash
-from ptxvm.engine.jit.cfg import nodes
+from ptxvm.engine.jit.cfg import reachability
+from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.functions import warp_function
 from ptxvm.engine.jit.ir.builder import TooWideError
 from ptxvm.engine.jit.lower.emitter import Emitter
@@ -26,7 +27,7 @@ MOST_ROUNDS = 1000  # each masks a node, or adds a node at which lanes may wait
 def translate(kernel: KernelContext) -> str:
     """The text of the module of one version of a kernel; raises DivergenceError where the straight version is of no use."""
     if kernel.shadow is not None and "memory" in kernel.shadow.checks:
-        kernel.variable_of, kernel.several = variable_bounds.bounded_accesses(frame.function for frame in kernel.plan.frames)
+        kernel.variable_of, kernel.several = variable_bounds.bounded_accesses(frame.function for frame in kernel.graph.frames)
     kernel.outputs = streaming_stores.streamable(kernel)
     kernel.initialise_registers()
     FixedPoint(kernel).run()
@@ -48,7 +49,7 @@ class FixedPoint:
     def run(self) -> None:
         """Write all reachable nodes, for whole warps and for partial ones."""
         kernel = self.kernel
-        everything = nodes.reachable(self.nodes, {0})
+        everything = reachability.reachable(self.nodes, {0})
         if kernel.threads >= WARP or kernel.scalar:
             self.queue.update((n, True) for n in everything)
         self._settle()  # whole warps come first: what they do not vary, partial ones keep apart
@@ -70,7 +71,7 @@ class FixedPoint:
         starts = {s for n in kernel.divergent for s in self.nodes[n].successors}
         if kernel.general:
             starts |= everything if kernel.fair else self._dispatched() & everything
-        self._mask(kernel.parts.inside if kernel.straight else nodes.reachable(self.nodes, starts))
+        self._mask(kernel.parts.inside if kernel.straight else reachability.reachable(self.nodes, starts))
         kernel.waiting = self._others()
         changed = (n for n, (old, new) in enumerate(zip(before, kernel.waiting, strict=True)) if old != new)
         self.queue.update((n, False) for n in changed if n in kernel.masked)
@@ -78,13 +79,13 @@ class FixedPoint:
 
     def _dispatched(self) -> set[int]:
         """The nodes that the lane scheduler enters without divergence: after waits, and after shared functions."""
-        backs = {number for frame in self.kernel.plan.frames for number in frame.backs}
+        backs = {number for frame in self.kernel.graph.frames for number in frame.backs}
         return {node.number for node in self.nodes if node.waits} | backs
 
     def _others(self) -> list[frozenset[int]]:
         """For each node, the nodes at which other lanes may wait while it runs."""
         if not self.kernel.general:
-            return nodes.waiting(self.nodes, self.kernel.divergent)
+            return reachability.waiting(self.nodes, self.kernel.divergent)
         return [frozenset(self.kernel.masked - {node.number}) for node in self.nodes]
 
     def _mask(self, numbers: set[int]) -> None:
@@ -103,7 +104,7 @@ class FixedPoint:
                 self.queues[urgency].add(stale)
             self.kernel.registers.stale.clear()
 
-    def _written(self, node: nodes.Node, *, full: bool) -> Emitter:
+    def _written(self, node: Node, *, full: bool) -> Emitter:
         emitter = Emitter(self.kernel, node, full=full)
         try:
             emitter.run()
@@ -113,12 +114,12 @@ class FixedPoint:
             emitter.store_registers()
             Terminator(emitter).run()
         except (DivergenceError, TooWideError):
-            if not full or self.kernel.plan.repeats(node) or not self.kernel.plan.has_loops:  # what is left would not pay off
+            if not full or self.kernel.graph.repeats(node) or not self.kernel.graph.has_loops:  # what is left would not pay off
                 raise
             return self._left_to_others(node)
         return emitter
 
-    def _left_to_others(self, node: nodes.Node) -> Emitter:
+    def _left_to_others(self, node: Node) -> Emitter:
         """End the straight version before a node; the masked version runs it warp by warp."""
         self.kernel.endings.add(node.number)
         emitter = Emitter(self.kernel, node, full=True)

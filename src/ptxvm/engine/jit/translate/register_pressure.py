@@ -36,7 +36,7 @@ def most_registers(kernel: KernelContext) -> int:
 def expected_registers(kernel: KernelContext) -> int:
     """An estimate before translation: registers that depend on loaded values vary, and those of called functions."""
     by_size: dict[int, int] = {}  # the registers that vary, as masks, by the vector registers that they take
-    for frame in kernel.plan.frames:
+    for frame in kernel.graph.frames:
         varying = kernel.memory_dependent(frame) if frame.parent is None else -1
         for register in frame.function.registers:
             if register.type.kind != "p" and varying >> register.index & 1:

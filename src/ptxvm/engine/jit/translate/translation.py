@@ -32,7 +32,7 @@ class Translation:
         constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
         x, y, z = self.wanted.block
         analysis = KernelAnalysis(self.image, self.wanted.function, ordered=self.wanted.profiled, deferred=self.wanted.deferred)
-        if self.wanted.profiled and analysis.plan(general=False).shared:  # their lanes come from anywhere, in no order of depth
+        if self.wanted.profiled and analysis.graph(general=False).shared:
             raise Uncounted("functions whose code stands once for many calls, as of recursion")
         make = partial(
             KernelContext,
@@ -79,7 +79,7 @@ class Translation:
     @property
     def loops(self) -> bool:
         """Has the kernel loops?"""
-        return self.versions.kernel.plan.has_loops
+        return self.versions.kernel.graph.has_loops
 
     def _may_be_scalar(self, kernel: KernelContext) -> bool:
         """Is the version that runs first one of vectors whose lanes may part in loops, and is there scalar code for it?"""
@@ -100,7 +100,7 @@ class Translation:
             stack=kernel.stack_size if kernel.uses_local else 0,
             device_functions=kernel.device_functions,
             constants=kernel.constants,
-            frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.plan.frames],
+            frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.graph.frames],
             most_sites=kernel.most_sites,
             pointers=streaming_stores.pointer_offsets(kernel)[0],
             streamed=streaming_stores.pointer_offsets(kernel)[1],
@@ -111,7 +111,7 @@ class Translation:
                 cta_size=kernel.cta_size,
                 most_resident=kernel.most_resident,
                 most_in_step=kernel.most_in_step,
-                saved=kernel.saved_room * kernel.warps * WARP if kernel.plan.shared else 0,
+                saved=kernel.saved_room * kernel.warps * WARP if kernel.graph.shared else 0,
                 masks=kernel.layout.exchange,
                 waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
             ),

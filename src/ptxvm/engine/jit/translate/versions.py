@@ -91,7 +91,7 @@ def scalar(make: Callable[..., KernelContext]) -> Versions:
 def parts_in_loops(kernel: KernelContext) -> bool:
     """May lanes part in loops, in a version that has been translated?"""
     masked = kernel.masked if not kernel.straight else kernel.endings | set(kernel.parting) | kernel.parts.inside
-    return any(kernel.plan.repeats(kernel.nodes[n]) for n in masked)
+    return any(kernel.graph.repeats(kernel.nodes[n]) for n in masked)
 
 
 def _first(make: Callable[..., KernelContext], threads: int, *, narrow: bool = False) -> Versions:

@@ -7,7 +7,7 @@ import pytest
 from engines import same, same_fault
 
 import ptxvm
-from ptxvm.engine.jit.cfg import nodes
+from ptxvm.engine.jit.cfg import control_flow_graph
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 KERNEL = """
@@ -311,8 +311,8 @@ BARRIERS = "and.b32 %a, x, 1; setp.ne.u32 %p, %a, 0; @%p bra ODD; bar.sync 0; br
 
 
 def test_lanes_part_and_meet_at_barriers_in_functions_that_stand_in_the_code_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "MOST_COPIED", 200)  # of more the code takes a minute to make
-    monkeypatch.setattr(nodes, "COPIES_PER_CODE", 0)
+    monkeypatch.setattr(control_flow_graph, "MOST_COPIED", 200)  # of more the code takes a minute to make
+    monkeypatch.setattr(control_flow_graph, "COPIES_PER_CODE", 0)
     out = both(tree_of_calls(8, f".reg .pred %p; {BARRIERS}"), "call (%r1), f0, (%t);")
     assert out.tolist() == [n * 21 for n in range(64)]
 
@@ -320,14 +320,14 @@ def test_lanes_part_and_meet_at_barriers_in_functions_that_stand_in_the_code_onc
 @pytest.mark.parametrize("body", ["", BARRIERS], ids=["straight", "barriers"])
 def test_copies_of_a_function_may_share_registers(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tree has 67 calls, of which 34 are leaves, of 9 functions; the first copy of each has registers of its own."""
-    monkeypatch.setattr(nodes, "OWN_REGISTERS", 0)
+    monkeypatch.setattr(control_flow_graph, "OWN_REGISTERS", 0)
     functions = tree_of_calls(9, f".reg .pred %p; {body}")
     out = both(functions, "call (%r1), f0, (%t);")
     assert out.tolist() == [n * 34 for n in range(64)]
     module = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", "call (%r1), f0, (%t);"))
-    plan = nodes.Plan(module.image, module.kernel().function)
-    assert (len(plan.frames), plan.shared) == (1 + 67, {})
-    assert len({frame.registers for frame in plan.frames}) <= 1 + 2 * 9
+    graph = control_flow_graph.ControlFlowGraph(module.image, module.kernel().function)
+    assert (len(graph.frames), graph.shared) == (1 + 67, {})
+    assert len({frame.registers for frame in graph.frames}) <= 1 + 2 * 9
 
 
 def test_a_large_function_stands_a_few_times_however_often_it_is_called() -> None:
@@ -342,9 +342,9 @@ def test_a_large_function_stands_a_few_times_however_often_it_is_called() -> Non
         want = [(n * powers + n * (powers - 1) // 2) % (1 << 32) for n in want]
     assert both(large, body).tolist() == want
     module = ptxvm.load(HEAD + large + KERNEL.replace("BODY", body))
-    plan = nodes.Plan(module.image, module.kernel().function)
-    assert plan.shared
-    assert plan.copied <= max(nodes.MOST_COPIED, nodes.COPIES_PER_CODE * (size + calls + 20))
+    graph = control_flow_graph.ControlFlowGraph(module.image, module.kernel().function)
+    assert graph.shared
+    assert graph.copied <= max(control_flow_graph.MOST_COPIED, control_flow_graph.COPIES_PER_CODE * (size + calls + 20))
 
 
 def test_a_uniform_recursion() -> None:
