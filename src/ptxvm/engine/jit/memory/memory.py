@@ -389,14 +389,14 @@ class Memory(Port):
         full, window, kernel = self.at.active_vector() is None, space in WINDOWS, self.at.kernel
         fixed = isinstance(raw, Affine) and constant_offsets(raw, self.width) is not None
         tests_lanes = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
-        _, _, _, span, writing = kernel.sites[site]
-        asks_host = window or kernel.tagged or (kernel.shadow is not None and writing)  # which saves what is written
+        found = kernel.sites.all[site]
+        asks_host = window or kernel.tagged or (kernel.shadow is not None and found.writing)  # which saves what is written
         return slow_path.CheckKind(
             width=self.width,
             terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Affine) else None,
             window=self._window_bound(space, size) if window else None,
             asks_host=asks_host, tests_lanes=tests_lanes, full=full,
-            size=size, span=span, need=allocation_search.need(space, writing=writing),
+            size=size, span=found.span, need=allocation_search.need(space, writing=found.writing),
         )  # fmt: skip
 
     def _span(self, space: Space, raw: Raw, size: int) -> int:
@@ -451,7 +451,7 @@ class Memory(Port):
                 return good
             box = LaneOffsets.of(raw, self.width)
             if box is not None and box.fits(size):
-                if box.span != self.at.kernel.sites[site][3]:
+                if box.span != self.at.kernel.sites.all[site].span:
                     return self._all_in_allocation(site, raw, log)
                 first = self.alg.scalar("add", 64, raw.base, box.least)
                 offset = code.emit(f"sub i64 {text('i64', first)}, {low}")

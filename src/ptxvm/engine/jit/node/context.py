@@ -9,21 +9,22 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, pred, u32
+from ptxvm.algebra.types import Type
 from ptxvm.analysis.faint import faint
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
-from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi import cta_slot
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import OF_THREAD, POINTERS, TICKS, UNBOUNDED_LOCAL, offset
-from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING, MOST_WALKS, SITE_SIZE
+from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING, MOST_WALKS, SITE_SIZE, Site
+from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.cfg import call_stack, control_dependence, divergence_sources, nodes
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
+from ptxvm.engine.jit.node.access_sites import AccessSites
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.node.node_code import NodeCode
 from ptxvm.engine.jit.node.parted_regions import PartedRegions
@@ -43,10 +44,6 @@ MOST_BITS = 64  # nodes at which lanes may wait, for which a word has a bit each
 MOST_CACHED = 32  # accesses in loops whose bounds are cached: the processor has no registers for more
 WINDOWED = {Space.PARAM, Space.SHARED, Space.LOCAL}  # spaces whose bounds are constant
 FEW_BARRIERS = 16  # barriers up to which each has its own code to suspend and resume
-MOST_THREADS = 1 << 18  # of CTAs that are resident at once ...
-MOST_BYTES = 1 << 30  # ... and of their records, shared and local memory
-MOST_IN_STEP = 64  # CTAs that run a grid-stride loop in step ...
-BYTES_IN_STEP = 1 << 26  # ... and bytes of their records, shared and local memory
 
 
 class KernelContext:
@@ -59,40 +56,36 @@ class KernelContext:
     """
 
     TICKS = TICKS
-    SPANS = 4  # access sites of an instruction, by the span of its lanes
     MOST_INSTRUCTIONS = 8 * TICKS  # that a thread of scalar code executes between two checks of the clock
     TIME_SLICE = 1 << 12  # iterations of loops after which a warp of a fair kernel yields ...
     SPIN = 1 << 6  # ... an iteration of a spin loop counts as so many
     SPINS = 1 << 9  # iterations of spin loops after which a warp leaves for the general version, or is suspected
 
-    def __init__(  # noqa: PLR0913 - each is an independent choice of a version
-        self, analysis: KernelAnalysis, block: tuple[int, int, int], shared_size: int,
-        constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
-        before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
-        metered: bool = False, cluster: tuple[int, int, int] | None = None, one_warp: KernelContext | None = None,
-        profiled: bool = False, recorded: bool = False, deferred: bool = False,
+    def __init__(
+        self, analysis: KernelAnalysis, wanted: Specialisation, *, shapeless: bool = False, straight: bool = False,
+        width: int = WARP, before: KernelContext | None = None, shadow: Shadow | None = None,
+        one_warp: KernelContext | None = None,
     ) -> None:  # fmt: skip
         """`before` is the version that warps leave for this one; `one_warp` is the straight version of one warp at a time."""
         image, function = analysis.image, analysis.function
-        self.analysis, self.image, self.function, self.block, self.constants = analysis, image, function, block, constants
-        self.cluster, self.before, self.one_warp = cluster, before, one_warp
-        self.shared_size, self.shapeless, self.straight, self.main = shared_size, shapeless, straight, before is None
+        self.analysis, self.image, self.function = analysis, image, function
+        self.block, self.cluster, self.fast, self.trusted = wanted.block, wanted.cluster, wanted.fast, wanted.trusted
+        self.metered, self.recorded, self.deferred = wanted.metered, wanted.recorded, wanted.deferred
+        self.before, self.one_warp, self.main = before, one_warp, before is None
+        self.shapeless, self.straight, self.width = shapeless, straight, width
+        self.shared_size = image.shared_size(function, wanted.shared)
+        self.constants = {"dynamic_smem_size": wanted.shared, "total_smem_size": self.shared_size}
         self.bank_size = image.parameters(function).size
-        self.threads = block[0] * block[1] * block[2]
+        self.threads = prod(self.block)
         self.warps = -(-self.threads // WARP)
-        self.width = width
-        self.fast = fast  # approximate functions only keep the error bounds of the manual
-        # No access is checked; instructions are counted against a limit; what is written and read is noted.
-        # Asynchronous work ends when the host chooses.
-        self.trusted, self.metered, self.recorded, self.deferred = trusted, metered, recorded, deferred
-        self.shadow, self.counters = shadow, counter_words(before) if profiled else None
+        self.shadow, self.counters = shadow, counter_words(before) if wanted.profiled else None
         self.variable_of: dict[Bound, Variable] = {}  # accesses that must stay within a variable
         self.several: list[Bound] = []  # accesses whose variable only a run tells
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)
         self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
         self.fair = bool(self.spinning) and (shadow is None or self.polls)
-        self.partial_barriers = deferred or self.polls or analysis.partial_barriers(self.cluster_size)
+        self.partial_barriers = self.deferred or self.polls or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
         self.graph = analysis.graph(general=self.general)
         self.nodes = self.graph.nodes
@@ -111,8 +104,6 @@ class KernelContext:
         self.endings: set[int] = set()  # nodes of the straight version at which the masked one takes over
         self.spin_exits: set[int] = set()  # nodes that whole warps leave to the general version
         self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version where lanes diverge, and both targets
-        self.sites: list[tuple[Bound, Space, int, int, bool]] = before.sites if before else []
-        self.site_numbers: dict[tuple[int, Space, int, int, bool], int] = before.site_numbers if before else {}
         self.cached_bounds: set[tuple[int, int]] = set()  # access sites in loops, and which of their fields
         self.prefetches = 0
         self.pauses: set[int] = set()  # heads of grid-stride loops, at which other CTAs may catch up
@@ -122,8 +113,7 @@ class KernelContext:
         self.instructions = [b for frame in self.graph.frames for b in frame.code]
         self._index = {id(b): n for n, b in enumerate(self.instructions)}
         self.host_calls: list[tuple[Bound, HostCall, list[Type], list[Type]]] = before.host_calls if before else []
-        self.most_spans = self.SPANS * (len(self.instructions) + 16)
-        self.most_sites = self.most_spans + 4 * (len(self.instructions) + 16)
+        self.sites: AccessSites = before.sites if before else AccessSites(function.name, len(self.instructions))
 
     def _steady(self) -> int:
         """The registers that keep one shape in whole warps: not written on one side of a branch by loaded data.
@@ -291,28 +281,6 @@ class KernelContext:
             return 4 * CtaBarriers(self.warps).of_warp("state")
         return 4 * cta_slot.STATES if self.fair or self.pauses else 0
 
-    @property
-    def most_resident(self) -> int:
-        """The most CTAs that are resident at once: more than one if they may wait for each other."""
-        if self.cluster_size == 1 and (not self.fair or self.shadow is not None):
-            return 1
-        if self.follows_threads:  # their tags tell one cluster from those before it
-            return self.cluster_size
-        clusters = min(MOST_THREADS // self.threads, MOST_BYTES // self.resident_size) // self.cluster_size
-        return max(1, clusters) * self.cluster_size
-
-    @property
-    def most_in_step(self) -> int:
-        """The most CTAs that run in step; 1 where none shall."""
-        return max(1, min(MOST_IN_STEP, BYTES_IN_STEP // self.resident_size)) if self.pauses else 1
-
-    @property
-    def resident_size(self) -> int:
-        """Bytes of the records, shared and local memory of a resident CTA."""
-        local = self.local_stride * self.threads if self.uses_local else 0
-        saved = self.saved_room * self.warps * WARP if self.graph.shared else 0
-        return self.cta_size + self.shared_stride + local + saved
-
     @cached_property
     def grid_strides(self) -> frozenset[Bound]:
         """The branches at the ends of loops that its CTAs may run in step: in the version for whole warps."""
@@ -429,7 +397,7 @@ class KernelContext:
 
     def walk_record(self, number: int) -> int:
         """Where, from the records of access sites, a host thread keeps the record of a walk."""
-        return SITE_SIZE * (self.most_sites + number)
+        return SITE_SIZE * (self.sites.most + number)
 
     def buffer(self, llvm: str, number: int) -> str:
         """Scratch memory of the warp function."""
@@ -438,17 +406,8 @@ class KernelContext:
         return name
 
     def site(self, bound: Bound, space: Space, size: int, span: int, *, writing: bool) -> int:
-        """The number of an access site; where an instruction has too many, one that serves any span."""
-        number = self._index[id(bound)]
-        if (number, space, size, span, writing) not in self.site_numbers and len(self.sites) >= self.most_spans:
-            span = 0
-        key = (number, space, size, span, writing)
-        if key not in self.site_numbers:
-            if len(self.sites) == self.most_sites:
-                raise Crash(f"'{self.function.name}' has more than {self.most_sites} access sites; please report this")
-            self.site_numbers[key] = len(self.sites)
-            self.sites.append((bound, space, size, span, writing))
-        return self.site_numbers[key]
+        """The number of an access site."""
+        return self.sites.number(Site(self.instruction_number(bound), space, size, span, writing))
 
     def in_spin_loop(self, node: nodes.Node) -> bool:
         """Is a node in a spin loop, or in a function that is inlined in one?"""
@@ -492,24 +451,6 @@ class KernelContext:
     def pays_off(self) -> bool:
         """Is the straight version worthwhile: does it reach the end, or run a loop?"""
         return not self.endings or any(self.graph.repeats(self.nodes[n]) for n, _ in self.written)
-
-    # ── registers that are read before they are written ─────────────────────────────────
-
-    def initialise_registers(self) -> None:
-        """Give registers that may be read before they are written the value zero."""
-        first = self.nodes[0]
-        for frame in self.graph.numbered:
-            for register in frame.function.registers:
-                if first.live_in >> register.index + frame.registers & 1:
-                    for part in range(register.count):
-                        self.registers.initial((register.index + frame.registers, part), register.type)
-        for register, index in self.graph.module.items():
-            for part in range(register.count):
-                self.registers.initial((index, part), register.type)
-        for index in self.graph.stack_registers:
-            self.registers.initial((index, 0), u32)
-        if any("cc" in b.i.of.effects for b in self.instructions):
-            self.registers.initial(CARRY, pred)
 
 
 def counter_words(before: KernelContext | None) -> CounterWords:

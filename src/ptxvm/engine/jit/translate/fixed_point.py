@@ -6,6 +6,7 @@ puts the readers of that register back on the list.
 
 from __future__ import annotations
 
+from ptxvm.algebra.types import pred, u32
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.cfg import reachability
 from ptxvm.engine.jit.cfg.nodes import Node
@@ -17,7 +18,7 @@ from ptxvm.engine.jit.memory import streaming_stores, variable_bounds
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.parted_regions import DivergenceError
-from ptxvm.engine.jit.node.register_shapes import Urgency
+from ptxvm.engine.jit.node.register_shapes import CARRY, Urgency
 from ptxvm.engine.jit.translate.worklist import Worklist
 from ptxvm.isa.special_registers import WARP
 
@@ -29,9 +30,26 @@ def translate(kernel: KernelContext) -> str:
     if kernel.shadow is not None and "memory" in kernel.shadow.checks:
         kernel.variable_of, kernel.several = variable_bounds.bounded_accesses(frame.function for frame in kernel.graph.frames)
     kernel.outputs = streaming_stores.streamable(kernel)
-    kernel.initialise_registers()
+    _initialise_registers(kernel)
     FixedPoint(kernel).run()
     return warp_function.module(kernel)
+
+
+def _initialise_registers(kernel: KernelContext) -> None:
+    """Give registers that may be read before they are written the value zero."""
+    first, registers = kernel.nodes[0], kernel.registers
+    for frame in kernel.graph.numbered:
+        for register in frame.function.registers:
+            if first.live_in >> register.index + frame.registers & 1:
+                for part in range(register.count):
+                    registers.initial((register.index + frame.registers, part), register.type)
+    for register, index in kernel.graph.module.items():
+        for part in range(register.count):
+            registers.initial((index, part), register.type)
+    for index in kernel.graph.stack_registers:
+        registers.initial((index, 0), u32)
+    if any("cc" in bound.i.of.effects for bound in kernel.instructions):
+        registers.initial(CARRY, pred)
 
 
 class FixedPoint:

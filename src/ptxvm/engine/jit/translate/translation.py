@@ -6,13 +6,14 @@ import threading
 from functools import cached_property, partial
 
 from ptxvm.analysis.collector import NoCollection
-from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
+from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 from ptxvm.engine.jit.cfg import requirements, scalar_code
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.translate import residency
 from ptxvm.engine.jit.translate.versions import Versions, choose, parts_in_loops, scalar
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.image import Image
@@ -28,29 +29,15 @@ class Translation:
     @cached_property
     def versions(self) -> Versions:
         """The version that runs first; it makes the others."""
-        size = self.image.shared_size(self.wanted.function, self.wanted.shared)
-        constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
-        x, y, z = self.wanted.block
-        analysis = KernelAnalysis(self.image, self.wanted.function, ordered=self.wanted.profiled, deferred=self.wanted.deferred)
-        if self.wanted.profiled and analysis.graph(general=False).shared:
+        wanted = self.wanted
+        analysis = KernelAnalysis(self.image, wanted.function, ordered=wanted.profiled, deferred=wanted.deferred)
+        if wanted.profiled and analysis.graph(general=False).shared:
             raise Uncounted("functions whose code stands once for many calls, as of recursion")
-        make = partial(
-            KernelContext,
-            analysis,
-            self.wanted.block,
-            size,
-            constants,
-            trusted=self.wanted.trusted,
-            fast=self.wanted.fast,
-            metered=self.wanted.metered,
-            cluster=self.wanted.cluster,
-            profiled=self.wanted.profiled,
-            recorded=self.wanted.recorded,
-            deferred=self.wanted.deferred,
-        )
-        if self.wanted.scalar:
+        make = partial(KernelContext, analysis, wanted)
+        if wanted.scalar:
             return scalar(make)
-        return choose(make, x * y * z, self.wanted.checks, narrow=self.wanted.narrow)
+        x, y, z = wanted.block
+        return choose(make, x * y * z, wanted.checks, narrow=wanted.narrow)
 
     @cached_property
     def masked(self) -> str:
@@ -101,16 +88,16 @@ class Translation:
             device_functions=kernel.device_functions,
             constants=kernel.constants,
             frames=[(image.number_of(frame.function), len(frame.code)) for frame in kernel.graph.frames],
-            most_sites=kernel.most_sites,
+            most_sites=kernel.sites.most,
             pointers=streaming_stores.pointer_offsets(kernel)[0],
             streamed=streaming_stores.pointer_offsets(kernel)[1],
-            sites=[Site(number(bound), space, size, span, writing) for bound, space, size, span, writing in kernel.sites],
+            sites=list(kernel.sites.all),
             suspended=SuspendedLayout(
                 threads=kernel.threads,
                 states=kernel.states_offset,
                 cta_size=kernel.cta_size,
-                most_resident=kernel.most_resident,
-                most_in_step=kernel.most_in_step,
+                most_resident=residency.most_resident(kernel),
+                most_in_step=residency.most_in_step(kernel),
                 saved=kernel.saved_room * kernel.warps * WARP if kernel.graph.shared else 0,
                 masks=kernel.layout.exchange,
                 waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
