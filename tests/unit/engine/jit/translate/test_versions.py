@@ -9,7 +9,7 @@ from engines import same
 import ptxvm
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node import access_sites
 from ptxvm.engine.jit.objects import codegen
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.run import tiering
@@ -191,7 +191,7 @@ def test_a_long_module_is_written_down_where_somebody_waits() -> None:
 
 def test_places_without_room_for_distances_are_checked_lane_by_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel may have more accesses than a record has room for: then those of all versions and widths share one."""
-    monkeypatch.setattr(KernelContext, "SPANS", 0)
+    monkeypatch.setattr(access_sites, "SPANS", 0)
     test_an_access_in_a_loop_of_several_warps_faults_in_the_right_thread()
     test_a_loop_of_several_warps_abreast(0, np.random.default_rng(5))
     test_lanes_that_part_go_on_in_the_masked_version((48, 5, 1), 45)
