@@ -1,10 +1,10 @@
-"""Uninitialised registers: those that may be read before they are written, with an undefined value.
+"""Undefined values: registers that may be read before they are written, and what is computed from them.
 
 This is a forward data-flow analysis over the segments of a function.  A guarded write counts as none, so the result *may* be
-unset; a checked launch follows these registers, and reports those that are.  A `mov` does not count as a read: it passes on an
-undefined value, for compilers write one where a value does not matter; the same holds for loads and stores of parameters,
-for what `selp` does not choose, and for what a lane gives to `shfl`, where another lane's value may be asked for.
-With `memory`, values from the stack, from arguments and from results may be unset too.
+undefined; a checked launch follows these registers.  Compilers compute on undefined values, and throw the results away, so
+an instruction that only computes hands them on to its results, as `shfl` does with what a lane gives to another one.
+They are *observed* where an instruction does something with them that reaches beyond registers (`observes`).
+With `memory`, values from the stack, from shared memory, from arguments and from results may be undefined too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
 STACK = frozenset({Space.PARAM, Space.LOCAL})
+SHARED = frozenset({Space.SHARED, Space.GENERIC})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +54,24 @@ def use(bound: Bound) -> RegisterUse:
     return RegisterUse(tuple(reads), tuple(writes), tuple(passes), tuple(updates), guards)
 
 
+def observes(bound: Bound) -> bool:
+    """Does the instruction do more than compute: does what it reads reach memory, other threads, or the control flow?"""
+    effects = bound.i.of.effects - {"cc"}
+    return bool(effects - {"mem"}) or (bool(effects) and bool(bound.summary.accesses))
+
+
 def stores_parameter(bound: Bound) -> bool:
     """Does the instruction store an argument or a result?  The callee or the caller will read it."""
     return any(access.window is Space.PARAM for access in bound.summary.having(Verb.WRITE))
 
 
 def passes_memory(bound: Bound) -> bool:
-    """Can the instruction load an undefined value: from the stack, or by a generic address?  Kernel parameters are defined."""
+    """Can the instruction load an undefined value: from the stack, from shared memory, or by a generic address?
+
+    Kernel parameters are defined.
+    """
     windows = {access.window for access in bound.summary.having(Verb.READ)}
-    return Space.GENERIC in windows or (not windows.isdisjoint(STACK) and not kernel_parameter(bound))
+    return not windows.isdisjoint(SHARED) or (not windows.isdisjoint(STACK) and not kernel_parameter(bound))
 
 
 def kernel_parameter(bound: Bound) -> bool:
@@ -79,7 +89,7 @@ def single(register: Register) -> bool:
 
 
 def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = False) -> frozenset[Register]:
-    """The registers to follow; none if no instruction can read an unset one, or pass one to another function."""
+    """The registers to follow; none if no instruction can observe an undefined value, or pass one to another function."""
     defined = set() if memory else {each for each in function.signature.parameters if isinstance(each, Register)}
     start = frozenset(each for each in function.registers if single(each) and each not in defined)
     entry = unset_at_entries(function, segments, start, memory=memory)
@@ -90,7 +100,7 @@ def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = 
 
 
 def unset_by_instruction(function: Function, segments: list[Segment]) -> dict[Bound, frozenset[Register]]:
-    """The registers of a kernel that may be unset where an instruction reads or passes them on."""
+    """The registers of a kernel that may be undefined where an instruction reads them; none where no value is observed."""
     start, found = frozenset(filter(single, function.registers)), dict[Bound, frozenset[Register]]()
     for n, entry in unset_at_entries(function, segments, start).items():
         left = set(entry)
@@ -99,7 +109,7 @@ def unset_by_instruction(function: Function, segments: list[Segment]) -> dict[Bo
             if unset := left.intersection((*used.reads, *used.guards, *used.passes, *used.updates)):
                 found[bound] = frozenset(unset)
             step(bound, left, memory=False)
-    return found
+    return found if any(map(observes, found)) else {}
 
 
 def unset_at_entries(
@@ -127,11 +137,11 @@ def after(function: Function, segment: Segment, unset: frozenset[Register], *, m
 
 
 def step(bound: Bound, unset: set[Register], *, memory: bool) -> RegisterUse:
-    """Apply one instruction to the set of registers that may be unset."""
+    """Apply one instruction to the set of registers that may be undefined."""
     used = use(bound)
-    passed_on = any(each in unset for each in used.passes) and not bound.calls
-    partly = any(each in unset for each in used.reads)  # the instruction may use only some of the bytes
-    if passed_on or (memory and (bound.calls or partly or passes_memory(bound))):
+    taken = used.passes if observes(bound) and not memory else (*used.passes, *used.reads, *used.guards)
+    handed_on = any(each in unset for each in taken) and not bound.calls
+    if handed_on or (memory and (bound.calls or passes_memory(bound))):
         unset.update(used.writes)
     elif bound.node.guard is None:
         unset.difference_update(used.writes)
@@ -141,18 +151,18 @@ def step(bound: Bound, unset: set[Register], *, memory: bool) -> RegisterUse:
 def uses_of_unset(
     function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool
 ) -> Iterator[tuple[Register, bool]]:
-    """The registers that may be unset where an instruction reads or passes them on, or after its writes; is it a certain read?
+    """The registers that may be undefined where an instruction reads them, or after its writes; is that value observed?
 
-    An argument or a result counts as read: the other function may read it.
+    An argument or a result counts as observed: the other function may do so.
     """
     left = set(unset)
     for bound in function.instructions[segment.start : segment.end]:
         before = set(left)
         used = step(bound, left, memory=memory)
-        yield from ((each, True) for each in (*used.reads, *used.guards, *used.updates) if each in before)
-        passed = [each for each in used.passes if each in before]
-        away = not bound.i.of.passed
-        yield from ((each, away) for each in passed)
+        observed = observes(bound)
+        yield from ((each, observed) for each in (*used.reads, *used.guards, *used.updates) if each in before)
+        away = bound.calls or stores_parameter(bound)
+        yield from ((each, away) for each in used.passes if each in before)
         yield from ((each, False) for each in used.writes if each in left)
     if not segment.successors:
         yield from ((each, True) for each in function.signature.results if each in left and isinstance(each, Register))

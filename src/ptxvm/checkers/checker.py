@@ -9,6 +9,7 @@ from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, GridStep, Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
+from ptxvm.analysis.unset import use
 from ptxvm.checkers.allow_comments import allowed_at
 from ptxvm.checkers.barrier_misuse import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
 from ptxvm.checkers.byte_lists import listed
@@ -26,6 +27,7 @@ from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.race_remedies import end_of, remedy
 from ptxvm.checkers.strength import Site
 from ptxvm.checkers.tensor_order import TensorRace
+from ptxvm.diagnostics import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import RESERVED_SHARED, RESERVED_SHARED_BYTES, WARP
@@ -41,6 +43,7 @@ from ptxvm.machine.events import (
     Finding,
     Masks,
     Offsets,
+    Origin,
     Party,
     Scene,
     Scenes,
@@ -55,6 +58,7 @@ from ptxvm.machine.window import stride
 
 CHECKS = ("memory", "init", "sync", "race")
 MILD = "mild"  # marks the pairs of instructions of which a race is reported that is a warning
+MOST_LINES = 4  # that a message lists
 WRONG = dict.fromkeys(Cause, "are not ordered") | {
     Cause.INCOHERENT: "do not go through one coherent cache",
     Cause.EXECUTED: "are not ordered: the collective of the warp between them orders no memory operations",
@@ -100,14 +104,22 @@ class Checker:
         """The check `memory` follows the bounds of variables."""
         return "memory" in self.checks
 
-    def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int]) -> None:
-        """Threads have read a register, or another value, that is not initialised."""
-        place = self.scenes.place(bound, int(threads[0]))
+    def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int], origin: Origin | None) -> None:
+        """Threads observe a register, or another value, that is undefined."""
+        thread = int(threads[0])
+        place = self.scenes.place(bound, thread)
         subject = "a value" if not register else f"register {register}" if register[0] != "'" else f"the argument {register}"
-        said = f"reading {subject}, " + (
-            f"whose {listed(missing)} no value" if missing else "to which this thread has given no value"
-        )
-        self._add("uninitialised-read", said, bound, Party(Verb.READ, place, where=subject))
+        said = f"reading {subject}, " + undefined(register, missing, origin)
+        parties: tuple[Party, ...] = (Party(Verb.READ, place, where=subject),)
+        if origin is not None and origin.bound is not None and origin.bound is not bound:
+            operation = "skipped write" if origin.register else Verb.READ
+            parties = Party(operation, self.scenes.place(origin.bound, thread)), *parties
+        related = span(origin.bound) if len(parties) > 1 and origin is not None and origin.bound is not None else Span(0, 0)
+        finding = Finding(
+            "uninitialised-read", said, parties, missing=writes_of(origin), span=span(bound), related=related,
+            column=column(bound),
+        )  # fmt: skip
+        self._record(("uninitialised-read", id(bound)), finding, [bound])
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
         """The bytes without a value."""
@@ -117,6 +129,15 @@ class Checker:
         """Some bytes receive a value, others lose theirs."""
         if self._init is not None:
             self._init.lost(allocation, offsets, missing)
+
+    def undefined(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
+        """The bytes in which an undefined value was stored."""
+        return self._init.undefined(allocation, offsets, size) if self._init is not None else None
+
+    def handed_on(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
+        """Bytes are stored, some of them with an undefined value."""
+        if self._init is not None:
+            self._init.handed_on(allocation, offsets, missing)
 
     def parameters_passed(self, source: Allocation, target: Allocation) -> None:
         """A grid takes its parameters from a buffer that its parent has filled."""
@@ -563,3 +584,29 @@ class Checker:
         where, within = self._located(scene, allocation, offset)
         place = scene.place(site.bound, thread)
         return Party(site.described, place, allocation.origin + offset, within, site.size, where, site.strength)
+
+
+def undefined(register: str, missing: Sequence[int], origin: Origin | None) -> str:
+    """What is wrong with a value, and what it comes from."""
+    if origin is None or not origin.register:
+        return f"whose {listed(missing)} no value" if missing else "which comes from bytes that have no value"
+    if origin.register == register:
+        return f"whose {listed(missing)} no value" if missing else "to which this thread has given no value"
+    comes = f"comes from register {origin.register}, to which this thread has given no value"
+    return f"whose {listed(missing)} no value: it {comes}" if missing else f"which {comes}"
+
+
+def writes_of(origin: Origin | None) -> str:
+    """Where the register of an origin is written: the instructions that the thread has not run."""
+    if origin is None or origin.function is None:
+        return ""
+    lines = [
+        bound.line
+        for bound in origin.function.instructions
+        if any(register.name == origin.register for register in use(bound).writes)
+    ]
+    if not lines:
+        return f"no instruction writes {origin.register}"
+    where = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines[:MOST_LINES]))}"
+    more = ", and others" if len(lines) > MOST_LINES else ""
+    return f"{origin.register} is written at {where}{more}, which this thread has not run before"

@@ -18,7 +18,9 @@ _PAGES = (
         `// ptxvm: allow race-of-equal-values` at the end of the line, says that it is meant.
         """),
     ("uninitialised-read", "read of what has no value", "state-spaces", """
-        The thread reads bytes, or cells of tensor memory, that nothing has written, or a register that it has given no value.
+        The thread reads bytes, or cells of tensor memory, that nothing has written, or an undefined value is observed: that
+        of a register to which the thread has given no value, or one that is computed from it.  Computing alone is no
+        mistake: a branch, a guard of an effect, an address, a store to device memory or another thread observes the value.
         """),
     ("barrier-divergence", "lanes apart at a barrier", "parallel-synchronization-and-communication-instructions", """
         Lanes of a warp stand at different places when a barrier or a collective needs them together.

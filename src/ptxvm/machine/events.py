@@ -22,7 +22,7 @@ from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.program import Bound
+from ptxvm.analysis.program import Bound, Function
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.diagnostic import Span
@@ -92,7 +92,7 @@ class Access(Protocol):
 class Party:
     """One of the accesses of a finding."""
 
-    operation: str  # read, write or atomic
+    operation: str  # read, write, skipped write or atomic
     place: Place
     address: int = 0
     offset: int = 0  # of its first byte in the object
@@ -295,6 +295,19 @@ def unfold(number: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
     return number % extent[0], number // extent[0] % extent[1], number // (extent[0] * extent[1])
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an undefined value comes from.
+
+    It is a register of a function that the thread has not written; `bound` is then the first write that its guard has kept
+    the thread from, if there is one.  Without a register it is an instruction that loads bytes without a value.
+    """
+
+    register: str = ""
+    bound: Bound | None = None
+    function: Function | None = None
+
+
 class Watcher(Protocol):
     """A watcher of a launch.  Each method is called after its event, for threads of one or more CTAs at once."""
 
@@ -318,12 +331,19 @@ class Watcher(Protocol):
         """Does it refuse accesses outside the variable that their address comes from?"""
         ...
 
-    def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int]) -> None:
-        """Threads have read an unset register or other value: all of it is unset, or the bytes in `missing`."""
+    def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int], origin: Origin | None) -> None:
+        """An undefined register or other value of threads is observed: all of it is undefined, or the bytes in `missing`."""
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
         """Which of `size` bytes from some offsets on are unset: a row for each byte; None where all are set."""
         ...
+
+    def undefined(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
+        """Which of `size` bytes from some offsets on have an undefined value that was stored there; None where none has."""
+        ...
+
+    def handed_on(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
+        """Bytes from some offsets on are stored: a row for each byte says whether its value is `missing`."""
 
     def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
         """Bytes from some offsets on become set or unset: a row for each byte says whether it is `missing`."""

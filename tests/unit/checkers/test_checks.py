@@ -75,20 +75,25 @@ def test_the_first_thread_without_a_value_is_named():
 @pytest.mark.parametrize(
     ("body", "register", "thread"),
     [
-        ("add.u32 %r3, %r4, 1;", "%r4", 0),
-        ("setp.ge.u32 %p1, %r1, 5; @%p1 mov.u32 %r4, 1; add.u32 %r3, %r4, 1;", "%r4", 0),
-        ("setp.lt.u32 %p1, %r1, 5; @%p1 mov.u32 %r4, 1; add.u32 %r3, %r4, 1;", "%r4", 5),
-        ("setp.lt.u32 %p1, %r1, 5; @%p1 bra A; mov.u32 %r4, 1; A: add.u32 %r3, %r4, 1;", "%r4", 0),
-        ("mov.u32 %r4, %r5; st.global.u32 [%rd3], %r4;", "%r4", 0),  # passed on by a mov
-        ("@%p2 mov.u32 %r3, 1;", "%p2", 0),
+        ("add.u32 %r3, %r4, 1; st.global.u32 [%rd3], %r3;", "%r4", 0),
+        ("setp.ge.u32 %p1, %r1, 5; @%p1 mov.u32 %r4, 1; add.u32 %r3, %r4, 1; st.global.u32 [%rd3], %r3;", "%r4", 0),
+        ("setp.lt.u32 %p1, %r1, 5; @%p1 mov.u32 %r4, 1; add.u32 %r3, %r4, 1; st.global.u32 [%rd3], %r3;", "%r4", 5),
+        ("setp.lt.u32 %p1, %r1, 5; @%p1 bra A; mov.u32 %r4, 1; A: add.u32 %r3, %r4, 1; st.global.u32 [%rd3], %r3;", "%r4", 0),
+        ("mov.u32 %r4, %r5; st.global.u32 [%rd3], %r4;", "%r5", 0),  # passed on by a mov
+        ("@%p2 st.global.u32 [%rd3], 1;", "%p2", 0),
         ("ld.global.u32 %r3, [%rd5];", "%rd5", 0),
-        ("mov.u32 %r4, 1; A: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 3; @%p1 add.u32 %r3, %r6, 1; @%p1 bra A;", "%r6", 0),
+        (
+            "mov.u32 %r4, 1; A: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 3; @%p1 st.global.u32 [%rd3], %r6; @%p1 bra A;",
+            "%r6",
+            0,
+        ),
     ],
 )
 def test_reads_of_registers_without_a_value(body, register, thread):
     (found,) = [each for each in launched(body, check=("init",)).findings if each.kind == "uninitialised-read"]
-    assert f"register {register}," in found.message
-    assert found.accesses[0].thread == (thread, 0, 0)
+    assert f"register {register}, to which this thread has given no value" in found.message
+    assert found.accesses[-1].thread == (thread, 0, 0)
+    assert found.accesses[-1].place.text.lstrip("@%p12 ")[:2] in ("st", "ld")  # where the value is observed
 
 
 @pytest.mark.parametrize(
@@ -96,7 +101,8 @@ def test_reads_of_registers_without_a_value(body, register, thread):
     [
         "setp.lt.u32 %p1, %r1, 5; @%p1 mov.u32 %r4, 1; @!%p1 mov.u32 %r4, 2; add.u32 %r3, %r4, 1;",
         "setp.lt.u32 %p1, %r1, 5; @%p1 mov.u32 %r4, 1; @%p1 add.u32 %r3, %r4, 1;",
-        "setp.lt.u32 %p1, %r1, 5; @%p1 mov.u32 %r4, %r5; mov.u32 %r6, %r4;",  # nobody computes with it
+        "setp.lt.u32 %p1, %r1, 5; @%p1 mov.u32 %r4, %r5; mov.u32 %r6, %r4;",  # nothing observes it
+        "add.u32 %r3, %r4, 1; setp.lt.u32 %p1, %r3, 5; selp.u32 %r3, 1, 2, %p1;",
         "setp.lt.u32 %p1, %r1, 5; @%p1 bra A; mov.u32 %r4, 1; bra B; A: mov.u32 %r4, 2; B: add.u32 %r3, %r4, 1;",
         "shfl.sync.idx.b32 %r4|%p1, %r1, 0, 31, -1; add.u32 %r3, %r4, 1; selp.u32 %r3, 1, 0, %p1;",
     ],
@@ -117,7 +123,8 @@ def test_the_registers_of_a_function_have_no_value_at_each_call():
         add.u32 %out, %kept, 0;
         ret;
     }
-    .entry k() { .reg .b32 %r<3>; SECOND call (%r1), f, (SECOND_ARGUMENT); ret; }
+    .global .u32 seen;
+    .entry k() { .reg .b32 %r<3>; SECOND call (%r1), f, (SECOND_ARGUMENT); st.global.u32 [seen], %r1; ret; }
     """
 
     def calls(first, second):
@@ -125,7 +132,9 @@ def test_the_registers_of_a_function_have_no_value_at_each_call():
         return ptxvm.load(body.replace("SECOND_ARGUMENT", "%r0")).kernel().launch(1, 32, check=("init",)).findings
 
     assert calls(1, 1) == []
-    assert [each.accesses[0].where for each in calls(1, 0)] == ["register %kept"]
+    (found,) = calls(1, 0)
+    assert found.message.endswith("comes from register %kept, to which this thread has given no value")
+    assert [each.place.function for each in found.accesses] == ["f", "k"]  # where it is left unset, and where it is observed
 
 
 # ── sync ────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,8 @@
 
 What is expected follows from the manual: a register or byte that was never written is undefined (PTX 5.1.1 and 5.1.5), a
 `.local` variable or argument belongs to one call (PTX 5.1.5, 7.1), and all bytes of a load are used where no pragma
-says otherwise (PTX 12.2).
+says otherwise (PTX 12.2).  To compute with an undefined value is no mistake before the outcome is observed: it decides a
+branch, a guard of an effect or an address, or goes to device memory or to another thread.
 """
 
 from __future__ import annotations
@@ -68,19 +69,23 @@ WRONG = {
         "bytes 1 to 3",
     ),
     "an element of a vector": ("st.local.u32 [x], 1; ld.local.v2.u32 {%r2, %r3}, [x];", "of which bytes 4 to 7"),
-    "computed with": (READ + "add.u32 %r3, %r2, 1;", "bytes 1 to 3"),
-    "compared": (READ + "setp.eq.u32 %p1, %r2, 1;", "bytes 1 to 3"),
-    "as a float": ("st.local.u8 [x], 1; ld.local.f32 %f1, [x]; neg.f32 %f2, %f1;", "bytes 1 to 3"),
+    "computed with": (READ + "add.u32 %r3, %r2, 1;" + USE, "register %r3, whose bytes 1 to 3"),
+    "compared": (
+        READ + "setp.eq.u32 %p1, %r2, 1; @%p1 bra L; st.global.u32 [%rd1], 5; L:", "register %p1, which comes from bytes"
+    ),
+    "as a float": (
+        "st.local.u8 [x], 1; ld.local.f32 %f1, [x]; add.f32 %f2, %f1, %f1; st.global.f32 [%rd1], %f2;", "%f2, which comes from"
+    ),
     "given to other lanes": (READ + "shfl.sync.idx.b32 %r3, %r2, 0, 31, 1;" + USE, "register %r3, whose bytes 1 to 3"),
     "a lane that is told": ("shfl.sync.idx.b32 %r3, %r1, %r4, 31, 1;", "register %r4,"),
     "voted on": ("vote.sync.ballot.b32 %r3, %p1, 1;", "register %p1,"),
     "reduced over lanes": ("redux.sync.add.u32 %r3, %r4, 1;", "register %r4,"),
     "matched with lanes": ("match.any.sync.b32 %r3, %r4, 1;", "register %r4,"),
     "chosen": ("setp.eq.u32 %p1, %r1, 0; selp.u32 %r3, %r4, 1, %p1;" + USE, "register %r3,"),
-    "that by which one is chosen": ("selp.u32 %r3, 1, 2, %p1;", "register %p1,"),
+    "that by which one is chosen": ("selp.u32 %r3, 1, 2, %p1;" + USE, "register %r3, whose byte 0 has no value"),
     "the wrong byte picked": (READ + "and.b32 %r3, %r2, 0xff00;" + USE, "byte 1 has"),
     "copied with its padding, which is read": (
-        READ + "st.local.u32 [x+8], %r2; ld.local.u8 %r3, [x+9];", "at byte 9 of the local memory, which nothing has written"
+        READ + "st.local.u32 [x+8], %r2; ld.local.u8 %r3, [x+9];" + USE, "register %r3, whose byte 0 has no value"
     ),
     "an unset half of a pair": ("mov.b64 %rd2, {%r1, %r4}; mov.b64 {%r2, %r3}, %rd2;" + USE, "register %r3,"),
     "a pair with an unset half": ("mov.b64 %rd2, {%r1, %r4}; st.global.u64 [%rd1], %rd2;", "bytes 4 to 7 have no value"),
@@ -106,6 +111,7 @@ WRONG = {
 
 FINE = {
     "padding that is not used": READ + "mov.u32 %r3, %r2;",
+    "padding copied, and read": READ + "st.local.u32 [x+8], %r2; ld.local.u8 %r3, [x+9];",
     "padding copied": READ + "st.local.u32 [x+8], %r2; ld.local.u8 %r3, [x+8];" + USE,
     "padding masked": READ + "and.b32 %r3, %r2, 0xff;" + USE,
     "padding shifted out": "st.local.u8 [x+3], 1; ld.local.u32 %r2, [x]; shr.u32 %r3, %r2, 24;" + USE,
@@ -172,7 +178,7 @@ STORES = "st.param.b32 [in], 1; st.param.b64 [pair], 5; st.param.b32 [pair+8], 6
         (STORES, "ld.param.b32 %a1, [pair+12]; st.param.b32 [out], 1;", []),
         ("", "ld.param.b32 %a1, [in]; st.param.b32 [out], %a1;", UNSET),
         ("", "ld.param.b32 %a1, [in]; st.param.b32 [out], 1;", []),
-        ("st.param.b32 [in], %r9;", "ld.param.b32 %a1, [in]; add.u32 %a1, %a1, 1; st.param.b32 [out], 1;", UNSET),
+        ("st.param.b32 [in], %r9;", "ld.param.b32 %a1, [in]; add.u32 %a1, %a1, 1; st.param.b32 [out], 1;", []),
         (STORES, "", UNSET),  # no result
         (STORES, "st.local.u32 [frame], 1; ld.local.u32 %a1, [frame]; st.param.b32 [out], %a1;", []),
     ],
@@ -187,7 +193,7 @@ def test_arguments_and_results(engine, stores, function, found):
     ("function", "found"),
     [
         ("ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q st.local.u32 [frame], 5; ld.local.u32 %a2, [frame];", UNSET),
-        ("ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q mov.u32 %a3, 5; add.u32 %a2, %a3, 1;", UNSET),
+        ("ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q mov.u32 %a3, 5; setp.eq.u32 %q, %a3, 9; @%q bra E; E: ", UNSET),
         ("ld.param.b32 %a1, [in]; st.local.u32 [frame], %a1; ld.local.u32 %a2, [frame];", []),
     ],
 )

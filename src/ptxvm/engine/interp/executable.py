@@ -9,6 +9,7 @@ from ptxvm.analysis.provenance import Provenance, of_program
 from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import CallSites, call_sites
 from ptxvm.engine.dynamic_parallelism import Children
+from ptxvm.engine.interp.origins import Origins
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Slots, Tracer
 from ptxvm.machine.builtins import Function as DeviceFunction, Library
@@ -34,11 +35,12 @@ class Executable:
         for function in defined:
             function.read()  # which makes the registers of the module that it names
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
+        self.origins = Origins()
         known = other.provenance if other is not None and addresses else {}
         self.routines = [
             Routine(
-                function, n, image, self.module, registers=registers, provenance=known.get(function), clustered=clustered,
-                tracer=tracer, single=single,
+                function, n, image, self.module, self.origins, registers=registers, provenance=known.get(function),
+                clustered=clustered, tracer=tracer, single=single,
             )
             for n, function in enumerate(defined)
         ]  # fmt: skip

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ptxvm.analysis.flow import Segment, segments
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import NUMBER, Provenance
 from ptxvm.analysis.unset import may_be_unset
+from ptxvm.engine.interp.origins import Origins
 from ptxvm.engine.interp.segment import Slots, TracedSegment, Tracer, trace
 from ptxvm.engine.interp.tracked import Planes, TrackedTracer, TrackedValues
 from ptxvm.machine.image import Image
@@ -23,7 +22,7 @@ class Routine:
     """
 
     def __init__(
-        self, function: Function, number: int, image: Image, module: Slots, *, registers: bool = False,
+        self, function: Function, number: int, image: Image, module: Slots, origins: Origins, *, registers: bool = False,
         provenance: Provenance | None = None, clustered: bool = False, tracer: type[Tracer] = Tracer,
         single: bool = False,
     ) -> None:  # fmt: skip
@@ -42,8 +41,8 @@ class Routine:
             provenance is not None and provenance.escaped.parameters != NUMBER,
             registers,
         )
-        self.planes = None if following.nothing else Planes(self.slots, following)
-        self.unset: list[tuple[int, np.uint32]] = list(self.planes.unset()) if self.planes is not None else []
+        self.planes = None if following.nothing else Planes(function, self.slots, following, origins)
+        self.unset: list[tuple[int, PerLane]] = list(self.planes.unset()) if self.planes is not None else []
         if single:  # what looks between two instructions sees all registers, also those that nothing will read
             for segment in self.segments:
                 segment.live_out = -1

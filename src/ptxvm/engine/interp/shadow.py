@@ -1,35 +1,41 @@
-"""Shadow state of a watched cohort: unset bytes and provenance of memory, arguments and exchanged values.
+"""Shadow state of a watched cohort: undefined values and provenance of memory, arguments and exchanged values.
 
 Traced code keeps the shadows of registers (`tracked.py`).  Here are the shadows of memory, of arguments, and of the values
-that lanes of a warp exchange.  The watcher keeps the set bytes of memory.  In memory a tag belongs to a cell of 4 bytes: an
-address that is stored byte by byte loses its object.
+that lanes of a warp exchange.  The watcher keeps which bytes of memory have a value: a byte of which a bit is undefined has
+none.  In memory a tag, and the origin of undefined bytes, belongs to a cell of 4 bytes: an address that is stored byte by
+byte loses its object.
+
+Local and shared memory hand undefined values on, for code that spills, exchanges and pads.  Device memory does not: the host
+and other grids see what a store leaves there, so it observes what it stores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type, pred
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.dataclass import dataclass
+from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import CALLS, AllocaBlock, Objects
+from ptxvm.engine.interp.origins import Origins
 from ptxvm.engine.interp.routine import Routine
-from ptxvm.engine.interp.shadow_algebra import LOST, NUMBER, SET, joined, lost, whole
-from ptxvm.engine.interp.tracked import TAGS, UNSET, RegisterRead
+from ptxvm.engine.interp.shadow_algebra import LOST, NO_ORIGIN, NUMBER, joined, lost
+from ptxvm.engine.interp.tracked import ORIGIN, TAGS, UNSET
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Watcher
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 
 CELL = 4  # bytes
 KEPT = frozenset({"exch", "cas", "add"})  # atomics that may leave an address
-NOTHING = {TAGS: NUMBER, UNSET: SET}  # the shadows of a number that is set
-BITS = np.arange(16, dtype=np.uint32)[:, None]
+HANDING_ON = frozenset({Space.LOCAL, Space.SHARED})
 
 
 @dataclass(eq=False, slots=True)
@@ -42,15 +48,31 @@ class ArgumentSlot:
     offset: PerLane = None  # of a variable, in local memory
 
 
+@dataclass(eq=False, slots=True)
+class PassedShadows:
+    """The shadows of an argument or a result of some lanes: a row of `missing` for each byte, others for each cell."""
+
+    tags: PerLane
+    missing: PerLane
+    origins: PerLane
+
+    @classmethod
+    def of_number(cls, size: int, lanes: int) -> PassedShadows:
+        """Those of a defined number of some bytes."""
+        cells = -(-size // CELL), lanes
+        return cls(np.zeros(cells, np.int64), np.zeros((size, lanes), np.bool_), np.zeros(cells, np.int32))
+
+
 class CohortShadow:
     """The shadow state of a cohort."""
 
-    def __init__(self, cohort: Cohort, watcher: Watcher, objects: Objects) -> None:
-        self.cohort, self.watcher, self.objects = cohort, watcher, objects
+    def __init__(self, cohort: Cohort, watcher: Watcher, objects: Objects, origins: Origins) -> None:
+        self.cohort, self.watcher, self.objects, self.origins = cohort, watcher, objects, origins
         self.access_tags: dict[tuple[Bound, bool], PerLane] = {}
         self.new_block = NUMBER  # the tag of the last block of `alloca`
         self.demanded = np.zeros(cohort.size, np.int64)  # the tags of the last arguments of functions of the device
         self._cells: dict[Allocation, PerLane] = {}
+        self._stored_origins: dict[Allocation, PerLane] = {}
         self._payload: dict[tuple[int, int], PerLane] = {}  # by plane, and number of the value
         self._calls: list[PerLane] = []
         self._blocks: list[AllocaBlock] = []
@@ -74,29 +96,23 @@ class CohortShadow:
             file[slot] = np.full(self.cohort.size, file[slot])
         file[slot][lanes] = shadow
 
-    def unset(self, read: RegisterRead, lanes: Lanes, guard: Guard, mask: PerLane) -> PerLane:
-        """Report reads of an unset register; returns the mask that is left, where only some bytes may be needed."""
-        if not np.any(mask):
-            return SET
-        wrong = mask == read.all_bytes if read.partly else mask != 0
-        self._tell(read.bound, read.register.name, read.all_bytes, (lanes, guard, mask, wrong))
-        return np.where(wrong, SET, mask)[()]
-
-    def consumed(self, bound: Bound, register: str, lanes: Lanes, guard: Guard, mask: PerLane) -> None:
-        """Report that an operation uses a value with unset bytes, of `register` where its name is known."""
-        if np.any(mask):
-            self._tell(bound, register, -1, (lanes, guard, mask, mask != 0))
-
-    def _tell(self, bound: Bound, register: str, all_bytes: int, what: tuple[Lanes, Guard, PerLane, PerLane]) -> None:
-        lanes, guard, mask, wrong = what
+    def observed(self, bound: Bound, name: str, lanes: Lanes, guard: Guard, mask: PerLane, origin: PerLane) -> None:
+        """Report a value that an instruction observes, where bits of it are undefined; `name` is that of its register."""
+        if guard is None and not mask.ndim and not mask.any():
+            return
         count = self.cohort.size if lanes is None else len(lanes)
+        missing = bytes_of(np.broadcast_to(mask, count))
+        wrong = missing.any(0)
         if guard is not None:
             wrong = wrong & guard
-        found = np.flatnonzero(np.broadcast_to(wrong, count))
-        if len(found):
-            first = int(np.broadcast_to(mask, count)[found[0]])
-            missing = [] if first == all_bytes else [n for n in range(16) if first >> n & 1]
-            self.watcher.unset(bound, self.cohort.mem.threads_of(lanes)[found], register, missing)
+        if len(found := np.flatnonzero(wrong)):
+            self._report(bound, name, self.cohort.mem.threads_of(lanes)[found], missing[:, found], spread(origin, found))
+
+    def _report(self, bound: Bound, name: str, threads: LaneNumbers, missing: PerLane, origins: PerLane) -> None:
+        """Report an undefined value of threads; `missing` has a row for each byte of it."""
+        first = missing[:, 0]
+        which = [] if first.all() else np.flatnonzero(first).tolist()
+        self.watcher.unset(bound, threads, name, which, self.origins[int(origins[0])])
 
     # ── which lanes, and where ──────────────────────────────────────────────────────────
 
@@ -109,59 +125,99 @@ class CohortShadow:
         chosen = np.flatnonzero(np.broadcast_to(good if guard is None else good & guard, len(every)))
         return chosen, every[chosen], spread(address, chosen)
 
-    # ── unset bytes of memory ───────────────────────────────────────────────────────────
+    # ── undefined values in memory ──────────────────────────────────────────────────────
 
-    def lacking(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane) -> PerLane:
-        """The unset bytes of each element loaded from the stack; for other memory the watcher has reported them."""
-        count = self.cohort.size if lanes is None else len(lanes)
-        element, found = access.type.bytes, np.zeros((access.count, count), np.uint32)
+    def lacking(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane) -> list[tuple[PerLane, PerLane]]:
+        """The undefined bits of each loaded element, with their origins; the watcher has reported what nothing has written."""
+        count, element = self.cohort.size if lanes is None else len(lanes), access.type.bytes
+        none = [(np.zeros((), arrays.dtype(access.type.as_bits))[()], NO_ORIGIN)] * access.count
+        if access.space is Space.SHARED and not self._stored_origins:
+            return none
+        missing = np.zeros((access.count * element, count), np.bool_)
+        origins = np.zeros((access.count, count), np.int32)
         chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=False)
-        chosen, offsets = self._on_stack(access, chosen, mine, addresses)
-        missing = (
-            self.watcher.missing(self.cohort.mem.local.allocation, offsets, access.count * element) if len(chosen) else None
-        )
-        if missing is None or not missing.any():
-            return found
-        unused = ~access.bound.used_bytes if access.bound.used_bytes is not None else 0
-        for n in range(access.count):
-            masks = (missing[n * element : (n + 1) * element] << BITS[:element]).sum(0, dtype=np.uint32)
-            if access.space is not Space.PARAM:  # the watcher has reported elements that are wholly unset
-                masks[masks == whole(access.type)] = 0
-            found[n, chosen] = masks & np.uint32(whole(access.type) & ~(unused >> n * element))
+        for position, (allocation, offsets) in self._handing_on(access, mine, addresses):
+            whole = self._missing_in(access, allocation, offsets)
+            if whole is None or not whole.any():
+                continue
+            missing[:, chosen[position]] = whole
+            for n in range(access.count):
+                origins[n, chosen[position]] = self._origins_in(access.bound, allocation, offsets + n * element, element)
+        if not missing.any():
+            return none
+        parts = np.split(missing, access.count)
+        return [(mask_of(part, access.type), origin) for part, origin in zip(parts, origins, strict=True)]
+
+    def _missing_in(self, access: Access, allocation: Allocation, offsets: LaneNumbers) -> PerLane | None:
+        """The bytes of loads without a value, but for those that the watcher reports and those that a pragma calls unused."""
+        size = access.count * access.type.bytes
+        if access.space is Space.PARAM:
+            found = self.watcher.missing(allocation, offsets, size)
+        elif allocation.space is Space.SHARED:
+            found = self.watcher.undefined(allocation, offsets, size)
+        else:
+            found = self.watcher.missing(allocation, offsets, size)
+            if found is not None and found.any():
+                elements = found.reshape(access.count, access.type.bytes, -1)
+                stored = self.watcher.undefined(allocation, offsets, size)
+                unwritten = elements.all(1, keepdims=True) & (
+                    True if stored is None else ~stored.reshape(elements.shape).any(1, keepdims=True)
+                )
+                found = (elements & ~unwritten).reshape(found.shape)
+        used = access.bound.used_bytes
+        if found is not None and used is not None:
+            found = found & np.array([used >> n & 1 for n in range(size)], np.bool_)[:, None]
         return found
 
-    def _on_stack(self, access: Access, chosen: PerLane, lanes: Lanes, addresses: PerLane) -> tuple[PerLane, PerLane]:
-        """The positions whose access is on the stack, and the offsets in local memory."""
-        if not self.cohort.mem.has_local:
-            return chosen[:0], chosen[:0]
-        window = self.cohort.mem.local
+    def _origins_in(self, bound: Bound, allocation: Allocation, offsets: LaneNumbers, size: int) -> PerLane:
+        """The origins of values of a size in memory: those that were stored with them, else the instruction that loads."""
+        found, stored = np.zeros(len(offsets), np.int32), self._stored_origins.get(allocation)
+        if stored is not None:
+            for more in range(0, size, CELL):
+                found = np.where(found != 0, found, stored[(offsets + more) // CELL])
+        return np.where(found != 0, found, self.origins.loaded(bound))
+
+    def _handing_on(
+        self, access: Access, lanes: LaneNumbers, addresses: PerLane
+    ) -> Iterator[tuple[PerLane, tuple[Allocation, LaneNumbers]]]:
+        """The parts of an access that are in memory which hands undefined values on: positions, allocation and offsets."""
         if access.space is Space.LOCAL:
-            return chosen, window.home[lanes] + (addresses & np.uint64(0xFFFF_FFFF)).astype(np.int64)
-        allocation = window.allocation
-        here = np.flatnonzero((addresses >= allocation.start) & (addresses < allocation.end))
-        return chosen[here], (addresses[here] - allocation.base).view(np.int64)
+            window = self.cohort.mem.local
+            yield slice(None), (window.allocation, window.home[lanes] + (addresses & np.uint64(0xFFFF_FFFF)).astype(np.int64))
+            return
+        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, lanes, addresses):
+            if allocation.space in HANDING_ON:
+                yield position, (allocation, offsets)
 
     def store_unset(
-        self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, register: str, masks: Sequence[PerLane]
-    ) -> None:
-        """A store of unset bytes: on the stack they stay unset, elsewhere it is reported as a read of them."""
+        self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, registers: Sequence[str], masks: Sequence[PerLane],
+        origins: Sequence[PerLane],
+    ) -> None:  # fmt: skip
+        """A store of undefined values: local and shared memory hand them on, device memory observes them."""
         chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=True)
-        of_lanes = [spread(mask, chosen) for mask in masks]
-        if not len(chosen) or not any(mask.any() for mask in of_lanes):
+        missing = np.concatenate([bytes_of(spread(mask, chosen)) for mask in masks])
+        if not missing.any():
             return
+        of_lanes, element = [spread(each, chosen) for each in origins], access.type.bytes
         for position, (allocation, threads, offsets) in self.cohort.mem.touched_by_lane(access, mine, addresses):
-            parts = [mask[position] for mask in of_lanes]
-            if allocation.space is Space.LOCAL:
-                missing = np.concatenate(
-                    [(mask >> BITS[: access.type.bytes] & np.uint32(1)).astype(np.bool_) for mask in parts]
-                )
-                self.watcher.lost(allocation, offsets, missing)
-                continue
-            for mask in parts:
-                if mask.any():
-                    first = int(np.argmax(mask != 0))
-                    missing_bytes = [n for n in range(16) if int(mask[first]) >> n & 1]
-                    self.watcher.unset(access.bound, threads[first:], register, missing_bytes)
+            whole = missing[:, position]
+            if allocation.space in HANDING_ON:
+                self.watcher.handed_on(allocation, offsets, whole)
+            for n, (name, origin) in enumerate(zip(registers, of_lanes, strict=True)):
+                part = whole[n * element : (n + 1) * element]
+                wrong = part.any(0)
+                if allocation.space not in HANDING_ON:
+                    if wrong.any():
+                        self._report(access.bound, name, threads[wrong], part[:, wrong], origin[position][wrong])
+                elif wrong.any():
+                    self._keep_origins(allocation, offsets[wrong] + n * element, origin[position][wrong], element)
+
+    def _keep_origins(self, allocation: Allocation, offsets: LaneNumbers, origins: PerLane, size: int) -> None:
+        stored = self._stored_origins.get(allocation)
+        if stored is None:
+            stored = self._stored_origins[allocation] = np.zeros(-(-(allocation.end - allocation.origin) // CELL), np.int32)
+        for more in range(0, size, CELL):
+            stored[(offsets + more) // CELL] = origins
 
     # ── tags in memory ──────────────────────────────────────────────────────────────────
 
@@ -246,22 +302,24 @@ class CohortShadow:
         return found
 
     def released(self, allocation: Allocation) -> None:
-        """Memory has been released: drop its tags."""
+        """Memory has been released: drop its shadows."""
         self._cells.pop(allocation, None)
+        self._stored_origins.pop(allocation, None)
 
     # ── what lanes of a warp give each other ────────────────────────────────────────────
 
     def give(self, lanes: Lanes, plane: int, shadows: Sequence[PerLane]) -> None:
         """Store the shadows, in one plane, of the values that lanes give to a collective."""
         for number, shadow in enumerate(shadows):
-            if (plane, number) not in self._payload:
-                self._payload[plane, number] = np.full(self.cohort.size, NOTHING[plane])
-            self._payload[plane, number][slice(None) if lanes is None else lanes] = shadow
+            known = self._payload.get((plane, number))
+            if known is None or known.dtype != shadow.dtype:
+                known = self._payload[plane, number] = np.zeros(self.cohort.size, shadow.dtype)
+            known[slice(None) if lanes is None else lanes] = shadow
 
     def peer(self, lanes: Lanes, plane: int, number: int, lane: PerLane) -> PerLane:
         """The shadow of the value that another lane gave."""
-        shadows = self._payload.get((plane, number))
-        return self.cohort.of_peer(lanes, shadows, lane) if shadows is not None and shadows.any() else NOTHING[plane]
+        shadows = self._payload[plane, number]
+        return self.cohort.of_peer(lanes, shadows, lane) if shadows.any() else shadows.dtype.type(0)
 
     # ── objects ─────────────────────────────────────────────────────────────────────────
 
@@ -331,63 +389,67 @@ class CohortShadow:
         numbers = self.cohort.layout.numbers if lanes is None else lanes
         unsized = source is not None and isinstance(target.symbol, Variable) and target.symbol.is_unsized
         size = size_of(source.symbol if unsized and source is not None else target.symbol)
-        tags = np.zeros((-(-size // CELL), len(numbers)), np.int64)
-        missing = np.zeros((size, len(numbers)), np.bool_)
+        given = PassedShadows.of_number(size, len(numbers))
         if source is not None:
-            self._take(source, numbers, tags, missing)
-        self._give(target, numbers, tags, missing)
+            self._take(source, numbers, given)
+        self._give(target, numbers, given)
 
-    def _take(self, source: ArgumentSlot, lanes: Lanes, tags: PerLane, missing: PerLane) -> None:
+    def _take(self, source: ArgumentSlot, lanes: LaneNumbers, given: PassedShadows) -> None:
         if isinstance(source.symbol, Variable):
             window = self.cohort.mem.local
             offsets = window.home[lanes] + np.asarray(source.offset).astype(np.int64)
             if (cells := self._cells.get(window.allocation)) is not None:
-                tags[:] = cells[offsets[None, :] // CELL + np.arange(len(tags))[:, None]]
-            found = self.watcher.missing(window.allocation, offsets, len(missing))
+                given.tags[:] = cells[offsets[None, :] // CELL + np.arange(len(given.tags))[:, None]]
+            found = self.watcher.missing(window.allocation, offsets, len(given.missing))
             if found is not None:
-                missing[:] = found
+                given.missing[:] = found
+            if (stored := self._stored_origins.get(window.allocation)) is not None:
+                given.origins[:] = stored[offsets[None, :] // CELL + np.arange(len(given.tags))[:, None]]
             return
         for plane, slot in planes_of(source):
             shadow = np.broadcast_to(source.file[slot], self.cohort.size)[lanes]
             if plane == TAGS:
-                tags[:] = shadow
+                given.tags[:] = shadow
+            elif plane == UNSET:
+                given.missing[:] = bytes_of(shadow)
             else:
-                missing[:] = shadow >> BITS[: len(missing)] & np.uint32(1)
+                given.origins[:] = shadow
 
-    def _give(self, target: ArgumentSlot, lanes: Lanes, tags: PerLane, missing: PerLane) -> None:
+    def _give(self, target: ArgumentSlot, lanes: LaneNumbers, given: PassedShadows) -> None:
+        tags = given.tags
         if isinstance(target.symbol, Variable):
             window = self.cohort.mem.local
             offsets = window.home[lanes] + np.asarray(target.offset).astype(np.int64)
             for n, tag in enumerate(tags):
                 self._write(window.allocation, offsets + n * CELL, tag, CELL)
-            self.watcher.lost(window.allocation, offsets, missing)
+            self.watcher.handed_on(window.allocation, offsets, given.missing)
+            for n, origins in enumerate(given.origins if given.missing.any() else ()):
+                self._keep_origins(window.allocation, offsets + n * CELL, origins, CELL)
             return
         for plane, slot in planes_of(target):
             if plane == TAGS:
                 shadow: PerLane = np.where((tags == tags[0]).all(0), tags[0], np.where((tags != 0).any(0), LOST, NUMBER))
+            elif plane == UNSET:
+                shadow = mask_of(given.missing, target.symbol.type)
             else:
-                shadow = (missing.astype(np.uint32) << BITS[: len(missing)]).sum(0, dtype=np.uint32)
+                shadow = given.origins.max(0)
             self._set(target.file, slot, lanes, shadow)
 
     def demand(self, source: ArgumentSlot, name: str, bound: Bound, lanes: Lanes) -> None:
-        """A function of the device reads an argument: report unset bytes, and record the tag."""
+        """A function of the device reads an argument: report undefined bytes, and record the tag."""
         numbers = self.cohort.layout.numbers if lanes is None else lanes
-        size = size_of(source.symbol)
-        missing = np.zeros((size, len(numbers)), np.bool_)
-        tags = np.zeros((-(-size // CELL), len(numbers)), np.int64)
-        self._take(source, numbers, tags, missing)
-        self.demanded[numbers] = tags[0]
-        if missing.any():
-            first = int(np.argmax(missing.any(0)))
-            which = [] if missing[:, first].all() else np.flatnonzero(missing[:, first]).tolist()
-            self.watcher.unset(bound, self.cohort.mem.threads[numbers[first:]], name, which)
+        given = PassedShadows.of_number(size_of(source.symbol), len(numbers))
+        self._take(source, numbers, given)
+        self.demanded[numbers] = given.tags[0]
+        if len(wrong := np.flatnonzero(given.missing.any(0))):
+            origins = given.origins.max(0)[wrong]
+            self._report(bound, name, self.cohort.mem.threads[numbers[wrong]], given.missing[:, wrong], origins)
 
     def heap_results(self, target: ArgumentSlot, lanes: LaneNumbers, blocks: Sequence[Allocation | None]) -> None:
         """Tag the results of `malloc` with their blocks."""
-        tags = np.array([0 if block is None else self.objects.heap_block(block) for block in blocks], np.int64)
-        size = size_of(target.symbol)
-        missing = np.zeros((size, len(lanes)), np.bool_)
-        self._give(target, lanes, np.broadcast_to(tags, (-(-size // CELL), len(lanes))), missing)
+        given = PassedShadows.of_number(size_of(target.symbol), len(lanes))
+        given.tags[:] = np.array([0 if block is None else self.objects.heap_block(block) for block in blocks], np.int64)
+        self._give(target, lanes, given)
 
     def stale(self, lanes: Lanes, begin: PerLane, size: int) -> None:
         """Bytes of the stack are reused: they become unset."""
@@ -411,4 +473,17 @@ def planes_of(argument: ArgumentSlot) -> list[tuple[int, int]]:
     slot, planes = argument.routine.slots.of(argument.symbol), argument.routine.planes  # type: ignore[arg-type]
     if slot < 0 or planes is None:
         return []
-    return [(plane, planes.shadow_slot(slot, plane)) for plane in planes.of(slot)]
+    every = [plane for each in planes.of(slot) for plane in ((each, ORIGIN) if each == UNSET else (each,))]
+    return [(plane, planes.shadow_slot(slot, plane)) for plane in every]
+
+
+def bytes_of(mask: PerLane) -> PerLane:
+    """The bytes of values that have an undefined bit, a row for each byte."""
+    return np.ascontiguousarray(mask).view(np.uint8).reshape(len(mask), mask.dtype.itemsize).T != 0
+
+
+def mask_of(missing: PerLane, type: Type) -> PerLane:
+    """The undefined bits of values of a type, all those of the bytes that are missing."""
+    every = 1 if type is pred else 0xFF
+    rows = np.ascontiguousarray(missing.T * np.uint8(every))
+    return rows.view(arrays.dtype(type.as_bits)).reshape(-1)

@@ -1,12 +1,13 @@
-"""Instrumented tracing: beside its values the code follows unset bytes and the provenance of addresses.
+"""Instrumented tracing: beside its values the code follows undefined bits and the provenance of addresses.
 
-The shadows of registers lie in planes of the register file behind the values: of `n` slots, slot `s` has its tag in `s + n`
-and its unset bytes in `s + 2 * n`.  In the code, `C.shadow` is the shadow state of the cohort.
+The shadows of registers lie in planes of the register file behind the values: of `n` slots, slot `s` has its tag in `s + n`,
+its undefined bits in `s + 2 * n` and their origin in `s + 3 * n`.  In the code, `C.shadow` is the shadow state of the cohort.
+An instruction that only computes hands undefined bits on, as do loads, stores and `shfl`; any other one observes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Unpack
 
@@ -16,19 +17,21 @@ from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
-from ptxvm.analysis.program import Bound
+from ptxvm.analysis.flow import address_registers
+from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.provenance import SPACES
 from ptxvm.analysis.symbols import Register, Variable
-from ptxvm.analysis.unset import passes_memory, use
+from ptxvm.analysis.unset import observes, passes_memory, use
 from ptxvm.dataclass import dataclass
-from ptxvm.engine.interp import ports
-from ptxvm.engine.interp.segment import Slots, Tracer
-from ptxvm.engine.interp.shadow_algebra import SET, ShadowAlgebra, whole
+from ptxvm.engine.interp import arrays, ports
+from ptxvm.engine.interp.origins import Origins
+from ptxvm.engine.interp.segment import CARRY_SLOT, Slots, Tracer
+from ptxvm.engine.interp.shadow_algebra import NO_ORIGIN, ShadowAlgebra
 from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine.per_lane import PerLane
 
-TAGS, UNSET = 1, 2  # planes
+TAGS, UNSET, ORIGIN = 1, 2, 3  # planes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,45 +62,43 @@ class TrackedValues:
 class Planes:
     """The planes of a register file: the slots of the shadows."""
 
-    def __init__(self, slots: Slots, following: TrackedValues) -> None:
-        self.following, self.size = following, len(slots.types)
+    def __init__(self, function: Function, slots: Slots, following: TrackedValues, origins: Origins) -> None:
+        self.following, self.size, self.types = following, len(slots.types), slots.types
+        self.function, self.origins = function, origins
         self.register = dict(slots.slots(following.unset | following.tagged))
 
     def of(self, slot: int) -> Iterator[int]:
-        """The planes of the register in a slot."""
+        """The planes of the register in a slot, but for that of its origins."""
         register = self.register.get(slot)
         if register in self.following.tagged:
             yield TAGS
-        if register in self.following.unset:
+        if self.may_be_undefined(slot):
             yield UNSET
+
+    def may_be_undefined(self, slot: int) -> bool:
+        """Are the undefined bits of a register, or of the carry flag, followed?"""
+        return self.register.get(slot) in self.following.unset or (slot == CARRY_SLOT and bool(self.following.unset))
 
     def shadow_slot(self, slot: int, plane: int) -> int:
         """The slot of a register's shadow in a plane."""
         return slot + plane * self.size
 
-    def unset(self) -> Iterator[tuple[int, np.uint32]]:
-        """The slots of the masks of registers that may be unset, with the masks for wholly unset values."""
+    def unset(self) -> Iterator[tuple[int, PerLane]]:
+        """The slots of the shadows of registers that may be unset, with those of a register that nothing has written."""
         for slot, register in self.register.items():
             if register in self.following.unset:
-                yield self.shadow_slot(slot, UNSET), np.uint32(whole(register.type))
+                yield self.shadow_slot(slot, UNSET), every_bit(register.type)
+                yield self.shadow_slot(slot, ORIGIN), self.origins.unwritten(register, self.function)
 
     def zeros(self) -> list[PerLane]:
         """The planes of a fresh file."""
-        return [np.int64(0)] * self.size + [SET] * self.size
+        masks = [arrays.const(type.as_bits, 0) for type in self.types]
+        return [np.int64(0)] * self.size + masks + [NO_ORIGIN] * self.size
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterRead:
-    """A read of a register by an instruction; `partly` says that some of the bytes may be enough."""
-
-    bound: Bound
-    register: Register
-    partly: bool = False
-
-    @property
-    def all_bytes(self) -> int:
-        """The mask of all bytes of the register."""
-        return whole(self.register.type)
+def every_bit(type: Type) -> PerLane:
+    """The mask of a value of which all bits are undefined."""
+    return arrays.const(type.as_bits, 1 if type is pred else -1)
 
 
 @dataclass(slots=True)
@@ -105,13 +106,14 @@ class TrackedTracer(Tracer):
     """Traces instructions together with the shadows of their values."""
 
     planes: Planes = field(kw_only=True)
-    bound: Bound | None = None
     waited: bool = False
-    partly: list[str] = field(default_factory=list)  # registers of the instruction that may be partly unset
+    read_names: dict[str, str] = field(default_factory=dict)  # the registers that an instruction reads, by their variables
+    address_name: str = ""  # the register of its address
+    skipped: Bound | None = None  # the instruction, where it has a guard
     alg: ShadowAlgebra = field(init=False)
 
     def __post_init__(self) -> None:
-        self.alg = ShadowAlgebra(self.code, self.consumed)
+        self.alg = ShadowAlgebra(self.code)
 
     @property
     def following(self) -> TrackedValues:
@@ -121,45 +123,58 @@ class TrackedTracer(Tracer):
     # ── instructions ────────────────────────────────────────────────────────────────────
 
     def instruction(self, bound: Bound, stage: str = "run") -> None:
-        """Trace one instruction, and report the unset registers that it reads."""
-        self.bound = bound
+        """Trace one instruction, and report the undefined values that it observes."""
         self.waited = stage == "run" and "waits" in bound.i.of.effects
-        self.partly = []
+        self.read_names, self.address_name = {}, ""
         before = dict(self.alg.unset)
+        self.skipped = bound if bound.node.guard is not None else None
         Tracer.instruction(self, bound, stage)
-        self.alg.unset = before | {raw: mask for raw, mask in self.alg.unset.items() if raw not in before}
+        self.alg.unset = before | {raw: unset for raw, unset in self.alg.unset.items() if raw not in before}
 
     def guard_of(self, bound: Bound) -> str | None:
-        """The guard; unset registers are reported before the instruction has any effect."""
-        used = use(bound)
-        for register in used.guards:
-            self.read(RegisterRead(bound, register), None)
+        """The guard; what an instruction observes of its operands is reported before it has any effect.
+
+        An instruction on memory observes its address, and the port `mem` reports it.
+        """
+        used, observed = use(bound), observes(bound)
+        if observed:
+            self.report(bound, used.guards, None)
         guard = Tracer.guard_of(self, bound)
-        partly = bound.i.of.effects <= {"mem"}
-        for register in used.reads:
-            self.read(RegisterRead(bound, register, partly), guard)
+        if not observed:
+            return guard
+        if bound.i.of.effects <= {"mem", "cc"}:
+            addresses = frozenset(address_registers(bound))
+            for register in used.reads:
+                if register in self.following.unset and register not in addresses:
+                    self.read_names[self.register_value(register).raw] = register.name
+            followed = [each.name for each in addresses if each in self.following.unset]
+            self.address_name = followed[0] if len(followed) == 1 else ""
+        else:
+            self.report(bound, used.reads, guard)
         return guard
 
-    def read(self, read: RegisterRead, guard: str | None) -> None:
-        """Report an unset register; the algebra follows the bytes of its mask that are left."""
-        if read.register not in self.following.unset:
-            return
-        raw = self.slot(self.slots.of(read.register), read.register.type).raw
-        mask = self.alg.unset.pop(raw, None)
-        if mask is None or self.waited:
-            return
-        left = self.code.emit(f"C.shadow.unset({self.code.refer(read)}, L, {guard}, {mask})", pure=False)
-        if read.partly:
-            self.alg.unset[raw] = left
-            self.partly.append(read.register.name)
+    def register_value(self, register: Register) -> Value:
+        """The value of a register."""
+        return self.slot(self.slots.of(register), register.type)
 
-    def consumed(self, raw: str) -> None:
-        """Report the use of a value with unset bytes."""
-        mask = self.alg.unset.get(raw)
-        if mask is not None and self.bound is not None and not self.waited:
-            name = self.partly[0] if len(self.partly) == 1 else ""
-            self.code.run(f"C.shadow.consumed({self.code.refer(self.bound)}, {name!r}, L, {self.guard}, {mask})")
-            self.alg.unset.pop(raw)
+    def report(self, bound: Bound, registers: Iterable[Register], guard: str | None) -> None:
+        """Report registers that are observed; they count as defined from then on."""
+        for register in registers:
+            if register in self.following.unset:
+                self.observe(bound, self.register_value(register), register.name, guard)
+
+    def observe(self, bound: Bound, value: Value, name: str, guard: str | None) -> None:
+        """Report a value where it is undefined; it counts as defined for the rest of the instruction."""
+        if value.raw not in self.alg.unset:
+            return
+        if not self.waited:
+            self.tell(bound, value, name, guard)
+        del self.alg.unset[value.raw]
+
+    def tell(self, bound: Bound, value: Value, name: str, guard: str | None) -> None:
+        """Write the report of a value that may be undefined."""
+        mask, origin = self.alg.mask(value.type, value.raw), self.alg.origin(value.raw)
+        self.code.run(f"C.shadow.observed({self.code.refer(bound)}, {name!r}, L, {guard}, {mask}, {origin})")
 
     def port(self, name: str, bound: Bound) -> ports.Port:
         """The ports, in versions that follow values."""
@@ -177,10 +192,30 @@ class TrackedTracer(Tracer):
         known = slot in self.current
         value = Tracer.slot(self, slot, type)
         for plane in () if known else self.planes.of(slot):
-            name = f"R[{self.planes.shadow_slot(slot, plane)}]"
-            shadow = self.code.emit(name if self.whole else f"C.shadow.taken({name}, L)")
-            (self.alg.tags if plane == TAGS else self.alg.unset)[value.raw] = shadow
+            shadow = self.shadow(slot, plane)
+            if plane == TAGS:
+                self.alg.tags[value.raw] = shadow
+            else:
+                self.alg.undefine(value.raw, shadow, self.shadow(slot, ORIGIN))
         return value
+
+    def shadow(self, slot: int, plane: int) -> str:
+        """The shadow of a slot in the file."""
+        name = f"R[{self.planes.shadow_slot(slot, plane)}]"
+        return self.code.emit(name if self.whole else f"C.shadow.taken({name}, L)")
+
+    def assign(self, slot: int, type: Type, value: Value) -> None:
+        """Give a slot a new value, where the guard holds; elsewhere a register that is still unset has its origin here."""
+        before = self.slot(slot, type).raw if self.skipped is not None and self.planes.may_be_undefined(slot) else ""
+        Tracer.assign(self, slot, type, value)
+        raw = self.current[slot].raw
+        if before in self.alg.unset and raw in self.alg.unset and slot in self.planes.register:
+            register = self.planes.register[slot]
+            origins = self.planes.origins
+            unwritten = self.code.refer(origins.unwritten(register, self.function))
+            skipped = self.code.refer(origins.skipped(register, self.skipped))
+            named = f"{self.code.refer(kept_out)}({self.guard}, {self.alg.origin(raw)}, {unwritten}, {skipped})"
+            self.alg.undefine(raw, self.alg.mask(type, raw), self.code.emit(named))
 
     def stores(self, live: int | None) -> Iterator[str]:
         """The writes of the registers that are live after the segment, and of their shadows."""
@@ -188,10 +223,18 @@ class TrackedTracer(Tracer):
         for slot in sorted(self.written):
             if live is not None and slot > 0 and not self.is_live(slot, live):
                 continue
-            raw = self.current[slot].raw
+            value = self.current[slot]
             for plane in self.planes.of(slot):
-                name, index = (self.alg.tag if plane == TAGS else self.alg.mask)(raw), self.planes.shadow_slot(slot, plane)
-                yield f"R[{index}] = {name}.copy()" if self.whole else f"put(R, {index}, L, {name}, C.size)"
+                if plane == TAGS:
+                    yield self.shadow_store(slot, TAGS, self.alg.tag(value.raw))
+                else:
+                    yield self.shadow_store(slot, UNSET, self.alg.mask(self.planes.types[slot], value.raw))
+                    yield self.shadow_store(slot, ORIGIN, self.alg.origin(value.raw))
+
+    def shadow_store(self, slot: int, plane: int, name: str) -> str:
+        """The write of a shadow."""
+        index = self.planes.shadow_slot(slot, plane)
+        return f"R[{index}] = {name}.copy()" if self.whole else f"put(R, {index}, L, {name}, C.size)"
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
         """The address of a variable, tagged with the variable as its object."""
@@ -202,6 +245,12 @@ class TrackedTracer(Tracer):
         tag = self.code.emit(f"C.shadow.tag_of({self.code.refer(variable)}, {self.code.refer(self.function)}, L)", pure=False)
         self.alg.tags[named] = tag
         return Value(self.alg, value.type, named)
+
+
+def kept_out(guard: PerLane, origin: PerLane, unwritten: PerLane, skipped: PerLane) -> PerLane:
+    """The origin of a register after a guarded write: of the lanes that it has left unwritten, that write."""
+    made: PerLane = np.where(~guard & (origin == unwritten), skipped, origin)
+    return made[()]
 
 
 def same(value: PerLane, variable: Variable) -> PerLane:  # noqa: ARG001 - it tells apart variables that begin at one offset
@@ -221,9 +270,14 @@ class TrackedMemory(ports.Memory):
         super().__init__(tracer.alg, bound, tracer.guard)
         self.following, self.tracer = tracer.following, tracer
 
+    def observe(self, value: Value, name: str | None = None) -> None:
+        """Report a value where it is undefined."""
+        named = self.tracer.read_names.get(value.raw, "") if name is None else name
+        self.tracer.observe(self.bound, value, named, self.guard)
+
     def hold(self, address: Value, *, writing: bool) -> None:
         """Check the access against the object that its address comes from."""
-        self.alg.use(address.raw)
+        self.observe(address, self.tracer.address_name)
         if self.bound in self.following.several and address.raw in self.alg.tags:
             self.code.run(f"C.shadow.hold({self.code.refer(self.bound)}, L, {writing}, {self.alg.tags[address.raw]})")
 
@@ -237,7 +291,10 @@ class TrackedMemory(ports.Memory):
         if self.following.tags_in(space):
             self._shadows(self.alg.tags, values, f"C.shadow.loaded_tags({where})")
         if self.following.locals and passes_memory(self.bound):
-            self._shadows(self.alg.unset, values, f"C.shadow.lacking({where})")
+            masks = self.code.emit(f"C.shadow.lacking({where})", pure=False)
+            for n, value in enumerate(values):
+                mask, origin = (self.code.emit(f"{masks}[{n}][{part}]", pure=False) for part in range(2))
+                self.alg.undefine(value.raw, mask, origin)
         return values
 
     def _shadows(self, shadows: dict[str, str], values: Sequence[Value], text: str) -> None:
@@ -255,9 +312,10 @@ class TrackedMemory(ports.Memory):
         if self.following.tags_in(space):
             self.code.run(f"C.shadow.store_tags({where}, ({''.join(f'{self.alg.tag(v.raw)}, ' for v in values)}))")
         if any(value.raw in self.alg.unset for value in values):
-            name = self.tracer.partly[0] if len(self.tracer.partly) == 1 else ""
-            masks = "".join(f"{self.alg.mask(v.raw)}, " for v in values)
-            self.code.run(f"C.shadow.store_unset({where}, {name!r}, ({masks}))")
+            names = tuple(self.tracer.read_names.get(value.raw, "") for value in values)
+            masks = "".join(f"{self.alg.mask(v.type, v.raw)}, " for v in values)
+            origins = "".join(f"{self.alg.origin(v.raw)}, " for v in values)
+            self.code.run(f"C.shadow.store_unset({where}, {names!r}, ({masks}), ({origins}))")
 
     def atomic(
         self, space: Space, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
@@ -266,7 +324,7 @@ class TrackedMemory(ports.Memory):
         """Read, update, write, with the tags before and after."""
         self.hold(address, writing=True)
         for each in operands:
-            self.alg.use(each.raw)
+            self.observe(each)
         value = super().atomic(space, type, address, update, operands, **attributes)
         self._update_tags(self.access, address, attributes.get("operation"), value, operands)
         return value
@@ -278,7 +336,7 @@ class TrackedMemory(ports.Memory):
         """Update the elements of a vector, with the tags before and after."""
         self.hold(address, writing=True)
         for each in operands:
-            self.alg.use(each.raw)
+            self.observe(each)
         values = super().atomic_vector(space, type, address, update, operands, **attributes)
         element = self._refer(space, type, 1, attributes)
         for n, (value, each) in enumerate(zip(values, operands, strict=True)):
@@ -305,14 +363,30 @@ class TrackedMemory(ports.Memory):
         return self._same(address, super().from_generic(space, address))
 
     def _same(self, address: Value, made: Value) -> Value:
-        self.alg.use(address.raw)
         if address.raw in self.alg.tags:
             self.alg.tags[made.raw] = self.alg.tags[address.raw]
+        self.alg.smear(made.raw, address.raw)
+        return made
+
+    def within(self, space: Space, address: Value) -> Value:
+        """Is the address in the state space?"""
+        return self._computed(super().within(space, address), address)
+
+    def mapped(self, space: Space, address: Value, rank: Value) -> Value:
+        """The corresponding address in another CTA of the cluster."""
+        return self._computed(super().mapped(space, address, rank), address, rank)
+
+    def rank(self, space: Space, address: Value) -> Value:
+        """The rank of the CTA in which an address lies."""
+        return self._computed(super().rank(space, address), address)
+
+    def _computed(self, made: Value, *operands: Value) -> Value:
+        self.alg.smear(made.raw, *(each.raw for each in operands))
         return made
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """A block of `alloca`, which is a new object."""
-        self.alg.use(size.raw)
+        self.observe(size)
         made = super().allocate_stack(size, alignment)
         if self.following.tagged:
             self.alg.tags[made.raw] = self.code.emit("C.shadow.new_block", pure=False)
@@ -349,9 +423,9 @@ class TrackedTasks(ports.Tasks):
     ) -> list[Value]:  # fmt: skip
         """Start a product, which reads D where it is enabled, and writes all of it."""
         for register, value in zip(use(self.bound).updates, d, strict=True):
-            if (mask := self.alg.unset.pop(value.raw, None)) is not None:
-                read = self.code.refer(RegisterRead(self.bound, register))
-                self.code.run(f"C.shadow.unset({read}, L, {enabled.raw}, {mask})")
+            if value.raw in self.alg.unset:
+                self._memory.tracer.tell(self.bound, value, register.name, enabled.raw)
+                del self.alg.unset[value.raw]
         return super().multiply(product, d, a, b, enabled, further)
 
     def _hold(self, target: Value, source: Value) -> None:
@@ -381,8 +455,13 @@ class TrackedWarp(ports.Warp):
 
     def _give(self, payload: Sequence[Value]) -> None:
         for plane in exchanged(self.tracer, self.bound):
-            shadow = self.alg.tag if plane == TAGS else self.alg.mask
-            self.code.run(f"C.shadow.give(L, {plane}, ({''.join(f'{shadow(each.raw)}, ' for each in payload)}))")
+            shadows = "".join(f"{self._shadow(plane, each)}, " for each in payload)
+            self.code.run(f"C.shadow.give(L, {plane}, ({shadows}))")
+
+    def _shadow(self, plane: int, value: Value) -> str:
+        if plane == UNSET:
+            return self.alg.mask(value.type, value.raw)
+        return (self.alg.tag if plane == TAGS else self.alg.origin)(value.raw)
 
 
 class TrackedPeers(ports.Peers):
@@ -397,18 +476,21 @@ class TrackedPeers(ports.Peers):
     def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
         """The value that another lane gave."""
         made = super().at(lane, payload, meant=meant)
-        for plane in exchanged(self.tracer, self.bound) if self.types[payload] is not pred else ():
-            shadow = self.code.emit(f"C.shadow.peer(L, {plane}, {payload}, {lane.raw})", pure=False)
-            (self.alg.tags if plane == TAGS else self.alg.unset)[made.raw] = shadow
+        planes = exchanged(self.tracer, self.bound) if self.types[payload] is not pred else ()
+        shadows = {p: self.code.emit(f"C.shadow.peer(L, {p}, {payload}, {lane.raw})", pure=False) for p in planes}
+        if TAGS in shadows:
+            self.alg.tags[made.raw] = shadows[TAGS]
+        if UNSET in shadows:
+            self.alg.undefine(made.raw, shadows[UNSET], shadows[ORIGIN])
         return made
 
 
 def exchanged(tracer: TrackedTracer, bound: Bound) -> Iterator[int]:
-    """The planes of the shadows that lanes exchange at a collective: masks of unset bytes only of values that it passes on."""
+    """The planes of the shadows that lanes exchange at a collective: undefined bits only of values that it passes on."""
     if tracer.following.tagged:
         yield TAGS
     if tracer.following.unset and bound.i.of.passed:
-        yield UNSET
+        yield from (UNSET, ORIGIN)
 
 
 TRACKED: dict[str, Callable[[TrackedTracer, Bound], ports.Port]] = {

@@ -96,7 +96,7 @@ class WatchedCohort(Cohort):
         self.follows_registers = watching.products
         self.fences = RegisterFences(self.size) if watching.products else None
         if any(each.planes is not None for each in schedule.code.routines):
-            self.shadow = CohortShadow(self, watching.watcher, watching.objects)
+            self.shadow = CohortShadow(self, watching.watcher, watching.objects, schedule.code.origins)
             self.shadow.start(schedule.kernel, schedule.file(schedule.kernel, 0), None)
 
     # ── memory ──────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from ptxvm.analysis.unset import may_be_unset, unset_by_instruction
 
 
 class UnsetRegisters:
-    """The registers of a kernel that may be unset where they are read, and those reads."""
+    """The registers of a kernel that may be undefined where they are read, and those reads; none if none is observed."""
 
     def __init__(self, kernel: Function) -> None:
         self.uses = unset_by_instruction(kernel, segments(kernel))

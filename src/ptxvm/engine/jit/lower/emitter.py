@@ -129,9 +129,9 @@ class Emitter(Conditionals):
     def instruction(self, bound: Bound) -> None:
         """Write an instruction."""
         i = bound.i
-        if self.kernel.unset_registers is not None and not self.node.waits:
-            UnsetCheck(self, bound).guard()
         guard = self.guard_of(bound)
+        if self.kernel.unset_registers is not None and not self.node.waits:
+            UnsetCheck(self, bound).guard(guard)
         if self.node.waits:
             guard = None  # the lanes that waited had a true guard
         elif self.events is not None and bound.node.guard is not None:
@@ -154,7 +154,7 @@ class Emitter(Conditionals):
         self._meaning(bound, i)
 
     def _meaning(self, bound: Bound, i: Decoded) -> None:
-        """Write an instruction for the lanes of its guard; instrumented code looks for unset registers as well."""
+        """Write an instruction for the lanes of its guard; instrumented code follows undefined values as well."""
         check = UnsetCheck(self, bound) if self.kernel.unset_registers is not None else None
         if check is not None and not self.node.waits:
             check.reads()

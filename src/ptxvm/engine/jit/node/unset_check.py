@@ -1,18 +1,19 @@
-"""Uninitialised registers in instrumented code: a mask of the lanes that have written a register, where it may be read before.
+"""Undefined values in instrumented code: a mask of the lanes in which a register is defined, where it may not be.
 
 Only the registers that `cfg.unset_registers` names have masks.  These are in memory, a word of 32 bits for each register and
-warp, so that they outlive suspensions and changes of version.
+warp, so that they outlive suspensions and changes of version.  What is computed from an undefined value counts as undefined;
+where one is observed, the exact checker, which follows bits, decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ptxvm.algebra.types import pred, u32
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.analysis.unset import use
-from ptxvm.engine.jit.ir.lane_values import Affine
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 
@@ -26,31 +27,37 @@ class UnsetCheck:
         self.number = unset.number if unset is not None and at.node.frame.parent is None else {}
         self.unset = unset.uses.get(bound, frozenset()) if unset is not None and self.number else frozenset()
         self.used = use(bound) if self.number else None
-        self.passing = bool(bound.i.of.passed)
+        self.observes = bool(bound.i.of.effects - {"cc"})  # an address is computed by `mem`: that is suspected, too
 
-    def guard(self) -> None:
-        """Suspect a lane whose guard is unset: each lane that comes to the instruction reads it."""
-        if self.used is not None:
+    def guard(self, guard: Raw | None) -> None:
+        """Suspect a lane whose guard is undefined, if the instruction observes it: each lane that comes to it reads the guard.
+
+        So where the guard is the same for all lanes: the instruction may not be written, or be skipped.
+        """
+        if self.used is not None and (self.observes or isinstance(guard, Affine)):
             self.at.guard = self.at.region_guard
             self._suspect(self.used.guards)
 
     def reads(self) -> None:
-        """Suspect an active lane that reads an unset register, or gives it to another function."""
-        if self.used is not None:
-            self._suspect((*self.used.reads, *(() if self.passing else self.used.passes)))
+        """Suspect an active lane that observes an undefined register, or gives it to another function."""
+        if self.used is not None and self.observes:
+            self._suspect((*self.used.reads, *(() if self.bound.i.of.passed else self.used.passes)))
             self._suspect(self.used.updates, self.bound.i.of.enabling)
 
     def writes(self) -> None:
-        """Mark the registers that the active lanes have written; what an instruction makes of an unset one is unset.
+        """Mark the registers that the active lanes have written: defined, if all is that they come from.
 
-        The marks are coarse: of several operands that it passes on, as `selp` does, each must be set.
+        The marks are coarse: both operands of `selp` count.  With an undefined guard all lanes have an undefined result.
         """
         if self.used is None:
             return
-        passed = [each for each in self.used.passes if each in self.unset] if self.passing else []
+        sources = self.used.passes if self.observes else (*self.used.passes, *self.used.reads)
+        sources = tuple(each for each in sources if each in self.unset)
+        guards = () if self.observes else tuple(each for each in self.used.guards if each in self.unset)
         for register in self.used.writes:
             if register in self.number:
-                self._mark(register, [each for each in passed if (each.type is pred) == (register.type is pred)])
+                exchanged = self.observes and register.type is pred  # `shfl` computes it without what it passes on
+                self._mark(register, () if exchanged else sources, guards)
 
     def _suspect(self, registers: Iterable[Register], enabling: str | None = None) -> None:
         """Suspect the active lanes; only those for which a predicate holds, if the instruction reads no more."""
@@ -72,7 +79,7 @@ class UnsetCheck:
         code.branch(code.emit(f"icmp eq {self.word} {wrong}, 0"), good, "suspect", likely=True)
         code.block(good)
 
-    def _mark(self, register: Register, sources: list[Register]) -> None:
+    def _mark(self, register: Register, sources: Sequence[Register], guards: Sequence[Register]) -> None:
         code, word, active = self.code, self.word, self.at.active_vector()
         marks = "-1"
         for source in sources:
@@ -82,7 +89,19 @@ class UnsetCheck:
             own, others = code.emit(f"and {word} {marks}, {bits}"), code.emit(f"xor {word} {bits}, -1")
             rest = code.emit(f"and {word} {self._load(register)}, {others}")
             marks = code.emit(f"or {word} {own}, {rest}")
+        for guard in guards:
+            kept = self._load(guard)
+            if (absent := self._absent()) is not None:
+                kept = code.emit(f"or {word} {kept}, {absent}")
+            marks = code.emit(f"and {word} {marks}, {kept}")
         code.run(f"store {word} {marks}, ptr {self._masks(register)}, align 4")
+
+    def _absent(self) -> str | None:
+        """The lanes that do not come to the instruction; None if all do."""
+        guard, self.at.guard = self.at.guard, self.at.region_guard
+        here = self.at.active_vector()
+        self.at.guard = guard
+        return None if here is None else self.code.emit(f"xor {self.word} {self.code.mask_bits(here)}, -1")
 
     def _given(self, marks: str) -> str:
         """The marks of the lanes whose values have reached these lanes: of others where a collective has passed them on."""

@@ -34,6 +34,9 @@ FINE = {
     "guarded twice": "@%p ld.global.u32 %a, [%d]; @%p st.global.u32 [%d], %a;",
     "in both ways": "@%p mov.u32 %a, 1; @!%p mov.u32 %a, 2; st.global.u32 [%d], %a;",
     "around a branch": "@!%p bra M; mov.u32 %a, 1; M: @!%p bra END; st.global.u32 [%d], %a;",
+    "computed, and thrown away": "@%p mov.u32 %a, 1; add.u32 %b, %a, 1; setp.eq.u32 %q, %b, 2; @%p st.global.u32 [%d], %b;",
+    "computed with, by the lanes that have it": "@%p mov.u32 %a, 1; add.u32 %b, %a, %t; @%p st.global.u32 [%d], %b;",
+    "a guard of what is thrown away": "@%p setp.lt.u32 %u, %t, 7; @%u mov.u32 %a, 1; mov.u32 %a, 2; st.global.u32 [%d], %a;",
     "copied and not used": "mov.u32 %b, %a; @%p mov.u32 %a, 1; @%p st.global.u32 [%d], %a;",
     "copied where it is set": "@%p mov.u32 %a, 3; mov.u32 %b, %a; @%p st.global.u32 [%d], %b;",
     "across a barrier": "@%p mov.u32 %a, 1; bar.sync 0; @%p st.global.u32 [%d], %a;",
@@ -46,7 +49,7 @@ FINE = {
 WRONG = {
     "guarded otherwise": "@%p ld.global.u32 %a, [%d]; @!%p st.global.u32 [%d], %a;",
     "not guarded": "@%p mov.u32 %a, 1; st.global.u32 [%d], %a;",
-    "one lane": "setp.ne.u32 %q, %t, 63; @%q mov.u32 %a, 1; add.u32 %b, %a, 1;",
+    "one lane": "setp.ne.u32 %q, %t, 63; @%q mov.u32 %a, 1; add.u32 %b, %a, 1; st.global.u32 [%d], %b;",
     "around a branch": "@!%p bra M; mov.u32 %a, 1; M: @%p bra END; st.global.u32 [%d], %a;",
     "a copy of a copy": "@%p mov.u32 %a, 1; mov.u32 %b, %a; mov.u32 %c, %b; st.global.u32 [%d], %c;",
     "an address": "@%p mov.u32 %a, s; st.shared.u32 [%a], 1;",
@@ -59,7 +62,15 @@ WRONG = {
     "that of a lane that has not written it": "and.b32 %n, %t, 31; setp.eq.u32 %q, %n, 3; @%q mov.u32 %a, 1; "
     "shfl.sync.idx.b32 %b, %a, 2, 31, -1; st.global.u32 [%d], %b;",
     "a loop of some lanes": "mov.u32 %n, %t; L: @!%p bra M; mov.u32 %a, 1; M: add.u32 %n, %n, 32; setp.lt.u32 %q, %n, 96; "
-    "@%q bra L; add.u32 %b, %a, 1;",
+    "@%q bra L; add.u32 %b, %a, 1; st.global.u32 [%d], %b;",
+    "a guard of what only computes": "@%p setp.lt.u32 %u, %t, 7; mov.u32 %a, 1; @%u mov.u32 %a, 2; st.global.u32 [%d], %a;",
+    "computed, and computed again": "@%p mov.u32 %a, 1; add.u32 %b, %a, 1; mul.lo.u32 %c, %b, %b; st.global.u32 [%d], %c;",
+    "a predicate of it": "@%p mov.u32 %a, 1; setp.eq.u32 %q, %a, 1; @%q st.global.u32 [%d], 1;",
+    "chosen by it": "@%p mov.u32 %a, 1; setp.eq.u32 %q, %a, 1; selp.u32 %b, 5, 6, %q; st.global.u32 [%d], %b;",
+    "an address computed from it": "@%p mov.u32 %a, 0; shl.b32 %a, %a, 2; mov.u32 %b, s; add.u32 %b, %b, %a; "
+    "st.shared.u32 [%b], 1;",
+    "handed on by shared memory": "@%p mov.u32 %a, 1; mov.u32 %b, s; mad.lo.u32 %b, %t, 4, %b; st.shared.u32 [%b], %a; "
+    "bar.sync 0; ld.shared.u32 %c, [%b]; st.global.u32 [%d], %c;",
 }
 
 
@@ -94,7 +105,10 @@ def test_registers_of_functions_go_to_the_exact_checker(quick):
     function = ".func (.reg .b32 %y) f(.reg .b32 %x) { .reg .b32 %z; .reg .pred %p; setp.lt.u32 %p, %x, 9; @%p mov.u32 %z, 1; "
     function += "add.u32 %y, %z, 1; ret; }\n.visible .entry"
     data = np.zeros(64, np.uint32)
-    text = HEAD.replace("LIMIT", "9").replace(".visible .entry", function) + "call (%a), f, (%t); END: ret; }"
+    text = (
+        HEAD.replace("LIMIT", "9").replace(".visible .entry", function)
+        + "call (%a), f, (%t); st.global.u32 [%d], %a; END: ret; }"
+    )
     found = ptxvm.load(text).kernel().launch(1, 64, [data], engine="jit", check=("init",)).findings
     assert [each.kind for each in found] == ["uninitialised-read"]
     assert not quick()
