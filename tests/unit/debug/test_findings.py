@@ -50,7 +50,7 @@ def test_reads_of_what_has_no_value_are_caught_in_memory_and_in_registers(half):
     session = half(32)
     made = session.catch("init")
     session.start()
-    for line, said in ((LOAD, "byte 64 of the shared memory ('buf' + 64)"), (ADD, "register %r5")):
+    for line, said in ((LOAD, "byte 64 of the shared memory ('buf' + 64)"), (STORE, "register %r5")):
         stop = session.resume()
         assert (stop.reason, stop.numbers) == (Reason.CATCHPOINT, (made.number,))
         assert said in stop.message
