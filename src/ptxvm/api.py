@@ -66,13 +66,14 @@ def check(source: Text, target: str | None = None) -> list[Diagnostic]:
     return report.diagnostics
 
 
-def load(source: Text, target: str | None = None) -> Module:
+def load(source: Text, target: str | None = None, *, extended_shared: bool = False) -> Module:
     """A module ready to launch, from a path, a text or bytes.
 
     A string with a line break or a semicolon is a text, and so is one that is blank or begins with `.version` or a
-    comment; any other is a path.  Raises `InvalidPTX`, whose `.diagnostics` has every finding.
+    comment; any other is a path.  With `extended_shared` kernels may declare more than 48 KB of shared memory, as with
+    `ptxas --enable-extended-smem`.  Raises `InvalidPTX`, whose `.diagnostics` has every finding.
     """
-    program, report = analyse(read(source), wanted_target(target))
+    program, report = analyse(read(source), wanted_target(target), extended_shared=extended_shared)
     if report.has_errors:
         refuse(program.source, report.diagnostics)
     return Module([program])

@@ -19,18 +19,21 @@ from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
 
 
-def analyse(source: Source, target: str | None = None) -> tuple[Program, Report]:
-    """Parse, bind and validate; `target` overrides that of the module, as `ptxas -arch` does."""
+def analyse(source: Source, target: str | None = None, *, extended_shared: bool = False) -> tuple[Program, Report]:
+    """Parse, bind and validate; `target` overrides that of the module, as `ptxas -arch` does.
+
+    `extended_shared` lets kernels declare more than 48 KB of shared memory, as `ptxas --enable-extended-smem` does.
+    """
     with usual_arithmetic(), NoCollection():
-        return _analyse(source, target)
+        return _analyse(source, target, extended_shared=extended_shared)
 
 
-def _analyse(source: Source, target: str | None) -> tuple[Program, Report]:
+def _analyse(source: Source, target: str | None, *, extended_shared: bool) -> tuple[Program, Report]:
     found = outline(source)
     if found is not None:
         with suppress(SyntaxInBody, WholeModule):
-            return _checked(source, found.module, [], target, Bodies(found))
-    return _checked(source, *parse(source), target)
+            return _checked(source, found.module, [], target, Bodies(found), extended_shared=extended_shared)
+    return _checked(source, *parse(source), target, extended_shared=extended_shared)
 
 
 def check_tree(source: Source, module: tree.Module, syntax: list[Diagnostic]) -> Report:
@@ -40,10 +43,12 @@ def check_tree(source: Source, module: tree.Module, syntax: list[Diagnostic]) ->
 
 
 def _checked(
-    source: Source, module: tree.Module, syntax: list[Diagnostic], target: str | None, unread: UnreadParts | None = None
-) -> tuple[Program, Report]:
+    source: Source, module: tree.Module, syntax: list[Diagnostic], target: str | None, unread: UnreadParts | None = None,
+    *, extended_shared: bool = False,
+) -> tuple[Program, Report]:  # fmt: skip
     report = Report(source, list(syntax))
     program = bind(module, source, report, target, unread)
+    program.extended_shared = extended_shared
     validate(program, report)
     check_shared(program, report)
     report.diagnostics.sort(key=lambda d: d.span.start)

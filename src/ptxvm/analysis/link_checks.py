@@ -178,7 +178,7 @@ class Linker:
         for module in self.modules:
             if sum(variable.size for each in self.modules for variable in declared(each.program)) > STATIC_SHARED_BYTES:
                 for kernel in module.program.kernels:
-                    check_kernel(kernel, static_shared(kernel, self.definition), module.program.target, module.report)
+                    check_kernel(kernel, static_shared(kernel, self.definition), module.program, module.report)
 
     def definition(self, function: Function) -> Function:
         """The definition of a declared function, if a module has one."""

@@ -242,7 +242,7 @@ class Program:
     `made_variables` and `made_functions` are those that are read, by name; `unmade` has declarations that are right and read
     when they are asked for.  `aliases` maps an alias to the name of its function; `files` the numbers of `.file` to names;
     `unexecuted` has the instructions that are checked and not executed; `right_declarations` the sorts of declarations that
-    are right.
+    are right.  `extended_shared` says that kernels may declare all the shared memory that their device has.
     """
 
     source: Source
@@ -258,6 +258,7 @@ class Program:
     files: dict[int, str] = field(default_factory=dict)
     scope: NameScope = field(default_factory=lambda: NameScope(of_module=True))
     unexecuted: list[Bound] = field(default_factory=list)
+    extended_shared: bool = False
     right_declarations: set[tuple[object, ...]] = field(default_factory=set)  # from `declarations`
 
     @property

@@ -14,7 +14,6 @@ from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.signatures import name_of
 from ptxvm.analysis.symbols import Table, Variable
 from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES
-from ptxvm.isa.targets import Target
 
 WORD = re.compile(r"[%$\w]+", re.ASCII)
 """A name, or a part of something else."""
@@ -22,27 +21,27 @@ WORD = re.compile(r"[%$\w]+", re.ASCII)
 
 def check_shared(program: Program, report: Report) -> None:
     """Refuse kernels for which ptxas generates no code."""
-    if sum(variable.size for variable in declared(program)) > most_static(program.target):
+    if sum(variable.size for variable in declared(program)) > most_static(program):
         for kernel in program.kernels:
-            if most_shared(kernel) > most_static(program.target):  # else its body need not be read
-                check_kernel(kernel, static_shared(kernel), program.target, report)
+            if most_shared(kernel) > most_static(program):  # else its body need not be read
+                check_kernel(kernel, static_shared(kernel), program, report)
 
 
 def fits_shared(program: Program, mentioned: Callable[[Function], Iterable[str]]) -> bool:
     """Has every kernel certainly room for its static shared memory, by the names that bodies may mention?"""
-    most = most_static(program.target)
+    most = most_static(program)
     if sum(variable.size for variable in declared(program)) <= most:
         return True
     return all(most_shared(kernel, mentioned) <= most for kernel in program.kernels)
 
 
-def check_kernel(kernel: Function, size: int, target: Target, report: Report) -> None:
+def check_kernel(kernel: Function, size: int, program: Program, report: Report) -> None:
     """Check the size of a kernel's static shared memory."""
-    most = most_static(target)
+    most = most_static(program)
     if size > most:
         report.error(
             codes.SHARED_SPACE,
-            f"'{kernel.name}' declares {size:,} bytes of shared memory, and {target} has {most:,} for that",
+            f"'{kernel.name}' declares {size:,} bytes of shared memory, and {program.target} has {most:,} for that",
             name_of(kernel.node),
             help="declare an `.extern .shared` array without a size, whose bytes the launch gives",
             ptxas=f"Entry function '{kernel.name}' uses too much shared data (0x{size:x} bytes, 0x{most:x} max)",
@@ -55,9 +54,12 @@ def declared(program: Program) -> Iterator[Variable]:
     return (variable for some in everywhere for variable in some if variable.space is Space.SHARED)
 
 
-def most_static(target: Target) -> int:
-    """Bytes of declared shared memory that ptxas allows: all that there are where code is for one chip or family."""
-    return CHIP_SHARED_BYTES if target.suffix else STATIC_SHARED_BYTES
+def most_static(program: Program) -> int:
+    """Bytes of declared shared memory that ptxas allows.
+
+    They are all that there are where code is for one chip or family, or with `--enable-extended-smem`.
+    """
+    return CHIP_SHARED_BYTES if program.target.suffix or program.extended_shared else STATIC_SHARED_BYTES
 
 
 def itself(function: Function) -> Function:

@@ -1,19 +1,20 @@
-"""The code images that clients load: PTX as text, fatbins, and the output of this driver's linker.
+"""The code images that clients load: PTX as text, fatbins, cubins with line information, and what this driver's linker made.
 
-A cubin has the machine code of one GPU and no PTX: it cannot run here.
+A cubin has the machine code of one GPU, which cannot run here; one with line information has the PTX of that code too.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import unpack_from
+from typing import NamedTuple
 
 from ptxvm.driver.compression import lz4_block, zstandard
+from ptxvm.driver.cubins import MAGIC, AssembledPTX, cubin_at, ptx_texts
 from ptxvm.driver.results import BuildError, Result
 
-ELF = b"\x7fELF"
 FATBIN = 0xBA55ED50
 WRAPPER = 0x466243B1
 RELOCATABLE = 2  # version of a wrapper
@@ -24,8 +25,36 @@ LZ4, ZSTANDARD = 0x2000, 0x8000  # flags of an entry
 ANY = (1 << 16, 0)  # a compute capability
 HOW_TO_GET_PTX = (
     "the image has machine code of a GPU and no PTX. Ask the compiler for PTX: nvcc with "
-    "-gencode arch=compute_XX,code=compute_XX, NVRTC with nvrtcGetPTX, nvJitLink with -ptx"
+    "-gencode arch=compute_XX,code=compute_XX, NVRTC with nvrtcGetPTX, nvJitLink with -ptx; or for line information "
+    "(-lineinfo), which keeps the PTX beside the machine code"
 )
+
+
+class Entry(NamedTuple):
+    """An entry of a fatbin: PTX, or the machine code of a GPU."""
+
+    architecture: int  # 90 for sm_90
+    ptx: bool
+    stored: bytes
+    packed: int  # bytes of `stored` that stand for `unpacked` ones, where `flags` say that it is compressed
+    unpacked: int
+    flags: int
+
+    def runs_on(self, capability: tuple[int, int]) -> bool:
+        """Does a device run it?  PTX is for all later ones, machine code for later ones of the major version."""
+        mine = divmod(self.architecture, 10)
+        return mine <= capability and (self.ptx or capability == ANY or mine[0] == capability[0])
+
+    def texts(self) -> list[bytes]:
+        """Its PTX, which machine code has in its line information or not at all."""
+        data = self.stored
+        if self.flags & ZSTANDARD:
+            data = zstandard(data[: self.packed], self.unpacked)
+        elif self.flags & LZ4:
+            data = lz4_block(data[: self.packed], self.unpacked)
+        if self.ptx:
+            return [data.rstrip(b"\0")]
+        return ptx_texts(data) if data.startswith(MAGIC) else []
 
 
 def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
@@ -35,12 +64,14 @@ def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
     """
     if word_at(address) == WRAPPER:  # of a fatbin
         if word_at(address + 4) == RELOCATABLE:
-            return linked_texts(ctypes.c_uint64.from_address(address + 16).value, capability)
+            return linked_texts(address, capability)
         address = ctypes.c_uint64.from_address(address + 8).value
     head = ctypes.string_at(address, 4)
     if word_at(address) == FATBIN:
-        return [newest(ptx_of(fatbin_at(address)), capability)]
-    if head == ELF:
+        return newest(entries(fatbin_at(address)), capability)
+    if head == MAGIC:
+        if texts := ptx_texts(cubin_at(address)):
+            return texts
         raise BuildError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
     if head == LINKED[:4] and ctypes.string_at(address) == LINKED[:-1]:
         size = ctypes.c_uint64.from_address(address + len(LINKED)).value
@@ -53,18 +84,25 @@ def fatbin_at(address: int) -> bytes:
     return ctypes.string_at(address, 16 + ctypes.c_uint64.from_address(address + 8).value)
 
 
-def linked_texts(address: int, capability: tuple[int, int]) -> list[bytes]:
-    """The modules of a program that `nvcc -rdc=true` has linked: their PTX, from a list of fatbins that ends with 0.
+def linked_texts(wrapper: int, capability: tuple[int, int]) -> list[bytes]:
+    """The modules of a program that `nvcc -rdc=true` has linked: the PTX of each, from a list of fatbins that ends with 0.
 
-    The device runtime (`cudadevrt`) among them adds nothing: the machine has its functions.
+    The device runtime (`cudadevrt`) among them adds nothing: the machine has its functions.  Where they have machine code
+    alone, the line information of the linked code has the PTX of all modules that were compiled with it.
     """
-    found = []
+    linked, address = (ctypes.c_uint64.from_address(wrapper + offset).value for offset in (8, 16))
+    modules = []
     while fatbin := ctypes.c_uint64.from_address(address).value:
-        each = ptx_of(fatbin_at(fatbin))
-        if not any(DEVICE_RUNTIME in text for text in each.values()):
-            found.append(newest(each, capability))
+        modules.append(list(entries(fatbin_at(fatbin))))
         address += 8
-    return found
+    if not all(any(each.ptx for each in module) for module in modules):
+        return newest(entries(fatbin_at(linked)), capability)
+    return [text for module in modules if not is_device_runtime(module) for text in newest(module, capability)]
+
+
+def is_device_runtime(module: Iterable[Entry]) -> bool:
+    """Is a module the device runtime?"""
+    return any(DEVICE_RUNTIME in text for each in module if each.ptx for text in each.texts())
 
 
 def word_at(address: int) -> int:
@@ -80,50 +118,42 @@ def texts_of(data: bytes) -> list[bytes]:
 
 def linked_image(texts: list[bytes]) -> bytes:
     """The image of several modules: the output of the linker, for a client to load."""
-    data = json.dumps([text.decode("latin-1") for text in texts]).encode("ascii")
+    data = json.dumps([(text.decode("latin-1"), isinstance(text, AssembledPTX)) for text in texts]).encode("ascii")
     return LINKED + len(data).to_bytes(8, "little") + data
 
 
 def unpacked(data: bytes) -> list[bytes]:
     """The modules of such an image."""
-    return [text.encode("latin-1") for text in json.loads(data)]
+    return [(AssembledPTX if assembled else bytes)(text, "latin-1") for text, assembled in json.loads(data)]
 
 
-def ptx_of(fatbin: bytes) -> dict[int, bytes]:
-    """The PTX of a fatbin by architecture; DriverError without PTX."""
-    if not (found := dict(entries(fatbin))):
-        raise BuildError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
-    return found
+def newest(found: Iterable[Entry], capability: tuple[int, int]) -> list[bytes]:
+    """The PTX for the newest architecture that a device can run; DriverError where it can run none.
+
+    PTX is taken before the PTX in machine code: it names the lines of the source, and is there without a search.
+    """
+    best = sorted(found, key=lambda each: (each.ptx, each.architecture), reverse=True)
+    for each in best:
+        if each.runs_on(capability) and (texts := each.texts()):
+            return texts
+    for each in reversed(best):
+        if not each.runs_on(capability) and each.texts():
+            said = "PTX for sm_{} and newer" if each.ptx else "code for sm_{}"
+            major, minor = capability
+            device = f"and the device is sm_{major}{minor}; PTXVM_DEVICE chooses another"
+            raise BuildError(Result.NO_BINARY_FOR_GPU, f"the image has {said.format(each.architecture)}, {device}")
+    raise BuildError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
 
 
-def newest(texts: dict[int, bytes], capability: tuple[int, int]) -> bytes:
-    """The PTX for the newest architecture that a device can run; DriverError where all are newer than the device."""
-    if fitting := [each for each in texts if divmod(each, 10) <= capability]:
-        return texts[max(fitting)]
-    major, minor = capability
-    said = f"the image has PTX for sm_{min(texts)} and newer, and the device is sm_{major}{minor}; PTXVM_DEVICE chooses another"
-    raise BuildError(Result.NO_BINARY_FOR_GPU, said)
-
-
-def entries(fatbin: bytes) -> Iterator[tuple[int, bytes]]:
-    """The PTX entries of a fatbin: architecture (90 for sm_90) and text."""
+def entries(fatbin: bytes) -> Iterator[Entry]:
+    """The entries of a fatbin."""
     at = unpack_from("<H", fatbin, 6)[0]
     while at + 64 <= len(fatbin):
         kind, _, head, size, packed = unpack_from("<HHIQI", fatbin, at)
         architecture, flags, unpacked = unpack_from("<I8xQ8xQ", fatbin, at + 28)
-        if kind == PTX_ENTRY:
-            data = fatbin[at + head : at + head + size]
-            yield architecture, text(data, packed, unpacked, flags).rstrip(b"\0")
+        if kind in (PTX_ENTRY, ELF_ENTRY):
+            yield Entry(architecture, kind == PTX_ENTRY, fatbin[at + head : at + head + size], packed, unpacked, flags)
         at += head + size
-
-
-def text(data: bytes, packed: int, unpacked: int, flags: int) -> bytes:
-    """The bytes of an entry: as they are, or `packed` bytes that stand for `unpacked` ones."""
-    if flags & ZSTANDARD:
-        return zstandard(data[:packed], unpacked)
-    if flags & LZ4:
-        return lz4_block(data[:packed], unpacked)
-    return data
 
 
 __all__ = ["linked_image", "texts_at", "texts_of"]

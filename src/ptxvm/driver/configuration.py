@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.context import Context
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.machine.launch import ClusterError, check_shared, launch_shape
+from ptxvm.machine.launch import ClusterError, check_shared, is_of_tiles, launch_shape, required_block
 from ptxvm.machine.launch_options import LaunchOptions
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.run.relaunch import Relaunch
 
+ONE_THREAD = (1, 1, 1)
 MOST_FITTING = 1024  # checked options of launches that a kernel remembers
 
 
@@ -24,7 +26,7 @@ class Configuration:
     """
 
     def __init__(self, context: Context, kernel: Kernel, options: LaunchOptions) -> None:
-        self.context, self.kernel, self.options = context, kernel, options
+        self.context, self.kernel, self.options = context, kernel, in_threads(kernel.function, options)
         self._relaunch: Relaunch | None = None
         self._check()
 
@@ -84,6 +86,16 @@ class Configuration:
         if len(fitting) >= MOST_FITTING:
             fitting.clear()
         fitting.add(asked)
+
+
+def in_threads(kernel: Function, asked: LaunchOptions) -> LaunchOptions:
+    """The options with the threads of a CTA.  A kernel of tiles is launched with blocks of one (CUDA Programming Guide 2.4)."""
+    if (block := required_block(kernel)) is None or not is_of_tiles(kernel):
+        return asked
+    if asked.block not in (ONE_THREAD, block):
+        said = f"kernel '{kernel.name}' is one of tiles: it is launched with blocks of (1, 1, 1), not {asked.block}"
+        raise DriverError(Result.INVALID_VALUE, said)
+    return asked._replace(block=block)
 
 
 __all__ = ["Configuration"]

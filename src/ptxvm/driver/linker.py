@@ -60,7 +60,7 @@ class Linker:
             kernels = [[each for program in module.programs for each in program.functions.values() if each.entry]
                        for module in self.modules]  # fmt: skip
             limit = self.most_registers
-            self.texts = [limited(*each, limit) for each in zip(self.texts, kernels, strict=True)]
+            self.texts = [type(each[0])(limited(*each, limit)) for each in zip(self.texts, kernels, strict=True)]
         self.image = linked_image(self.texts)
         return self.image
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from ptxvm import api
 from ptxvm.analysis.program import Program
 from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.driver.cubins import AssembledPTX
 from ptxvm.driver.results import Result
 
 REMEMBERED = 16  # texts
@@ -19,13 +20,18 @@ def loaded(text: bytes, others: Container[bytes] = ()) -> api.Module:
 
     The text is read again where it is among the `others` of a link: there each module has its own program.
     """
-    return api.load(text) if text in others else api.Module(read(text))
+    return load(text) if text in others else api.Module(read(text))
 
 
-@lru_cache(REMEMBERED)
+def load(text: bytes) -> api.Module:
+    """The module of a text.  An assembler that has made code of it knew how much shared memory its device has."""
+    return api.load(text, extended_shared=isinstance(text, AssembledPTX))
+
+
+@lru_cache(REMEMBERED, typed=True)
 def read(text: bytes) -> tuple[Program, ...]:
     """The bound programs of a text; they are never modified."""
-    return tuple(api.load(text).programs)
+    return tuple(load(text).programs)
 
 
 def result_of_ptx(wrong: InvalidPTX) -> Result:

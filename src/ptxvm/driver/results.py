@@ -166,7 +166,7 @@ class DriverError(PTXVMError):
 
 
 class BuildError(DriverError):
-    """What the client was built with cannot run here; the message says how to build it, and is told to the user once."""
+    """An image of the client cannot run here.  The message says why, or how to build it, and is told to the user once."""
 
 
 def member(kind: type[E], number: int, noun: str) -> E:

@@ -147,6 +147,9 @@ MOST: Mapping[str, int] = {"abi_preserve_control": 11}
 LAST_LANGUAGE = 10
 """The last number of a `.language`; ptxas does not say what they stand for."""
 
+TILES = 7
+"""The `.language` of kernels that tileiras makes: programs of tiles (CUDA Programming Guide 2.4)."""
+
 EXCLUSIVE = (("maxntid", "reqntid"), ("reqnctapercluster", "maxclusterrank"))
 """Those that cannot stand together."""
 

@@ -10,8 +10,7 @@ from typing import NamedTuple, SupportsIndex, TypeAlias, TypeVar
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.shared import most_static
 from ptxvm.diagnostics.errors import InvalidPTX
-from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES
-from ptxvm.isa.targets import Target
+from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES, TILES
 from ptxvm.machine.options import extent
 from ptxvm.machine.per_lane import Array
 from ptxvm.syntax import tree
@@ -156,11 +155,12 @@ def check_shared(kernel: Function, declared: int, dynamic: int) -> None:
     """Refuse too much shared memory: of variables alone (ptxas makes no code for them), or together with the launch's."""
     if declared + dynamic <= STATIC_SHARED_BYTES:
         return
-    target = kernel.program.target if kernel.program is not None else Target(0)
-    most = most_static(target)
+    program = kernel.program
+    most = most_static(program) if program is not None else STATIC_SHARED_BYTES
     if declared > most:
+        device = program.target if program is not None else "the kernel"
         raise InvalidPTX(
-            f"kernel '{kernel.name}' declares {declared:,} bytes of shared memory, and {target} has {most:,} for that"
+            f"kernel '{kernel.name}' declares {declared:,} bytes of shared memory, and {device} has {most:,} for that"
         )
     if declared + dynamic > CHIP_SHARED_BYTES:
         raise ValueError(
@@ -185,6 +185,11 @@ def _extent(name: str, value: SupportsIndex | tuple[SupportsIndex, ...], limits:
 def required_block(kernel: Function) -> Extent | None:
     """The blocks that a kernel says it requires (PTX 11.4.3); None where it says none."""
     return _directive(kernel, "reqntid")
+
+
+def is_of_tiles(kernel: Function) -> bool:
+    """Is a kernel one of tiles?  Its launches count blocks of one thread; `.reqntid` has the threads of a CTA."""
+    return _directive(kernel, "language") == (TILES, 1, 1)
 
 
 def required_cluster(kernel: Function) -> Extent | None:

@@ -12,11 +12,12 @@ from ptxvm.driver.device import Device
 from ptxvm.driver.kernel_clusters import ClusterAttribute
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import BuildError, DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, i32, put_i32, put_u64, put_u64_if, string, u64
 from ptxvm.libcuda.session import function, session, then_failure
 
 INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
+WRONG_PTX = (Result.INVALID_PTX, Result.UNSUPPORTED_PTX_VERSION)
 MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set
 
 
@@ -24,14 +25,23 @@ MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set
 
 
 def load(out: int, image: int, options: Mapping[int, int], *, library: bool = False) -> None:
-    """Load an image, for the current context or as a library for all; its errors go into the log of the options."""
+    """Load an image, for the current context or as a library for all.
+
+    Its errors go into the log of the options; where the client has none, the user is told what is wrong with its PTX.
+    """
     put_u64(out, 0)
     if not image:
         raise DriverError(Result.INVALID_VALUE, "there is no image")
-    with Log(options):
+    with Log(options) as log:
         context, model = session().context, session().context.device.model
         life = None if library else context.life
-        made = Module(texts_at(image, model.capability), model, context.device.ordinal, context.limits, life)
+        texts = texts_at(image, model.capability)
+        try:
+            made = Module(texts, model, context.device.ordinal, context.limits, life)
+        except DriverError as wrong:
+            if log.has_errors or wrong.result not in WRONG_PTX:
+                raise
+            raise BuildError(wrong.result, str(wrong).removeprefix(f"{wrong.result.symbol}: ")) from wrong
         put_u64(out, session().handles.handle(made))
 
 
@@ -41,8 +51,14 @@ class Log:
     def __init__(self, options: Mapping[int, int]) -> None:
         self.options = options
 
-    def __enter__(self) -> None:
-        """Empty the buffers."""
+    @property
+    def has_errors(self) -> bool:
+        """Has the client a buffer for errors?"""
+        return bool(self.options.get(ERROR_LOG, 0))
+
+    def __enter__(self) -> Log:  # noqa: PYI034 - it has no subclass
+        """The buffers."""
+        return self
 
     def __exit__(self, type: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, DriverError):
