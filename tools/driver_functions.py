@@ -2,9 +2,10 @@
 
     python tools/driver_functions.py INCLUDE
 
-INCLUDE has `cuda.h`, `cudaTypedefs.h` and `cudaProfilerTypedefs.h`; `gcc` preprocesses the first.  A line of the file is
-a symbol, the kinds of its parameters (`ptxvm.libcuda.signatures` names them), and, where `cuGetProcAddress` knows the symbol,
-the name that it is asked for and the version of CUDA since which that name means this symbol.
+INCLUDE has `cuda.h`, `cudaTypedefs.h` and `cudaProfilerTypedefs.h`, and the same two of EGL, GL and VDPAU.  `gcc`
+preprocesses the first of each, with the few types of these interfaces that they name.  A line of the file is a symbol, the
+kinds of its parameters (`ptxvm.libcuda.signatures` names them), and, where `cuGetProcAddress` knows the symbol, the name that
+it is asked for and the version of CUDA since which that name means this symbol.
 """
 
 from __future__ import annotations
@@ -13,8 +14,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 OUT = Path(__file__).parent.parent / "src" / "ptxvm" / "libcuda" / "functions.txt"
+HEADERS = ("cuda.h", "cudaEGL.h", "cudaGL.h", "cudaVDPAU.h")
+TYPES = ("cudaTypedefs.h", "cudaProfilerTypedefs.h", "cudaEGLTypedefs.h", "cudaGLTypedefs.h", "cudaVDPAUTypedefs.h")
+OF_INTERFACES = {
+    "EGL/egl.h": "typedef void *EGLImageKHR, *EGLStreamKHR, *EGLSyncKHR; typedef int EGLint;",
+    "EGL/eglext.h": "",
+    "GL/gl.h": "typedef unsigned int GLuint, GLenum;",
+    "vdpau/vdpau.h": "typedef unsigned int VdpDevice, VdpVideoSurface, VdpOutputSurface; typedef void VdpGetProcAddress;",
+}
+"""What their headers, which need not be there, say of the types in signatures."""
 VIEWS = ("", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-D__CUDA_API_VERSION_INTERNAL")
 PROTOTYPE = re.compile(r"CUresult\s+(cu\w+)\s*\(([^;{}]*?)\)\s*;", re.DOTALL)
 POINTER_TYPE = re.compile(r"typedef CUresult\s*\(CUDAAPI \*PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)\((.*?)\);", re.DOTALL)
@@ -27,15 +38,16 @@ KINDS = {
     "size_t": "Q", "long": "Q", "CUdeviceptr": "Q", "CUdeviceptr_v2": "Q", "cuuint64_t": "Q", "CUtexObject": "Q",
     "CUtexObject_v1": "Q", "CUsurfObject": "Q", "CUsurfObject_v1": "Q", "CUmemGenericAllocationHandle": "Q",
     "CUmemGenericAllocationHandle_v1": "Q", "CUgraphConditionalHandle": "Q", "CUmemLocation": "Q", "CUmemLocation_v1": "Q",
-    "CUoutput_mode": "i", "CUipcMemHandle": "S", "CUipcMemHandle_v1": "S", "CUipcEventHandle": "S", "CUipcEventHandle_v1": "S",
+    "CUoutput_mode": "i", "EGLint": "i", "VdpVideoSurface": "I", "VdpOutputSurface": "I", "CUeglFrame": "S",
+    "CUipcMemHandle": "S", "CUipcMemHandle_v1": "S", "CUipcEventHandle": "S", "CUipcEventHandle_v1": "S",
 }  # fmt: skip
 
 
 def main(include: str) -> None:
     """Write the file."""
-    header = Path(include, "cuda.h")
-    types = "".join(Path(include, name).read_text(encoding="utf-8") for name in ("cudaTypedefs.h", "cudaProfilerTypedefs.h"))
-    views = [preprocessed(header, view) for view in VIEWS]
+    types = "".join(Path(include, name).read_text(encoding="utf-8") for name in TYPES)
+    types = re.sub(r"#if(def|[ ]defined)[^\n]*_WIN32.*?#endif", "", types, flags=re.DOTALL)
+    views = [preprocessed(Path(include), view) for view in VIEWS]
     enums = {name for text in views for name in ENUM.findall(text)}
     enums |= {alias for text in views for name, alias in ALIAS.findall(text) if name in enums}
     symbols: dict[str, str] = {}
@@ -56,10 +68,16 @@ def main(include: str) -> None:
     print(f"{OUT}: {len(lines)} functions, {len(asked)} of them by version")
 
 
-def preprocessed(header: Path, define: str) -> str:
+def preprocessed(include: Path, define: str) -> str:
     """The declarations that a program sees."""
-    command = ["gcc", "-E", "-P", "-I", str(header.parent), *([define] if define else []), "-x", "c", "-"]
-    done = subprocess.run(command, input=f'#include "{header}"\n', capture_output=True, text=True, check=True)  # noqa: S603
+    text = "".join(f'#include "{name}"\n' for name in HEADERS)
+    with TemporaryDirectory() as folder:
+        for name, types in OF_INTERFACES.items():
+            header = Path(folder, name)
+            header.parent.mkdir(exist_ok=True)
+            header.write_text(types, encoding="ascii")
+        command = ["gcc", "-E", "-P", "-I", str(include), "-I", folder, *([define] if define else []), "-x", "c", "-"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)  # noqa: S603
     return re.sub(r"__attribute__\s*\(\(.*?\)\)", "", done.stdout)
 
 

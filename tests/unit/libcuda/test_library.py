@@ -23,6 +23,7 @@ from ptxvm.driver import context
 from ptxvm.libcuda.embedded import library_of_python
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
+from ptxvm.libcuda.signatures import signatures, versions
 from ptxvm.libcuda.structures import AllocationProperties, Copy2D
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_BINARY, INVALID_PTX = 0, 1, 2, 3, 209, 218
@@ -650,3 +651,25 @@ def test_suppressions_that_cannot_be_read(tmp_path):
     done = executed("--suppress", str(tmp_path / "none.txt"))
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot read" in done.stderr
+
+
+def test_every_function_of_the_manual_is_exported_but_those_of_windows(cuda, shared):
+    pages = (shared / "spec" / "cuda-driver").rglob("*.md")
+    named = {name for page in pages for name in re.findall(r"\b(cu[A-Z]\w+)\s*\(", page.read_text(encoding="utf-8"))}
+    assert len(named) > 480
+    known = {*signatures(), *versions()}
+    assert [name for name in sorted(named - known) if not re.search("D3D|WGL", name)] == []
+
+
+def test_graphics_interfaces_are_not_supported_and_named_once(cuda, caplog):
+    for name, version in (("cuGraphicsGLRegisterImage", 3000), ("cuGLGetDevices", 13000), ("cuEGLStreamConsumerConnect", 7000)):
+        found, status = c_void_p(), c_int(-1)
+        cuda.function("cuGetProcAddress_v2")(name.encode(), byref(found), version, c_uint64(0), byref(status))
+        assert status.value == 0
+        for _ in range(2):
+            assert ctypes.CFUNCTYPE(c_int, *[c_size_t] * 4)(found.value or 0)(0, 0, 0, 0) == NOT_SUPPORTED
+    said = [each.getMessage() for each in caplog.records if each.name == "ptxvm.libcuda"]
+    assert said == [
+        f"ptxvm: {name} is not supported yet"
+        for name in ("cuGraphicsGLRegisterImage", "cuGLGetDevices_v2", "cuEGLStreamConsumerConnect")
+    ]
