@@ -91,7 +91,7 @@ def _save(kernel: KernelContext, code: Code, needed: int, masks: list[dict[int, 
         code.run(f"ret i32 {LEFT}")
         return
     kernel.record_cta_id(code)
-    shapeless = kernel.context(code, "shapeless", pure=False)
+    shapeless = kernel.launch_field(code, "shapeless", pure=False)
     answer = code.emit(f"call i32 {shapeless}({ARGUMENTS}, i32 {RESUME})", pure=False)
     code.run(f"ret i32 {answer}")
 

@@ -234,7 +234,7 @@ class LaneScheduler:
     def _tell_barriers(self) -> None:
         """Report the barriers of the whole CTA at which lanes wait."""
         code, kernel = self.code, self.kernel
-        where = kernel.field(code, "barriers")
+        where = kernel.launch_field_pointer(code, "barriers")
         met = code.emit(f"load i32, ptr {where}, align 8", pure=False)
         for node in self.waits:
             bit = 1 << kernel.barrier_numbers[id(node.code[0])] if node.barrier_wait else STUCK
@@ -277,7 +277,7 @@ class LaneScheduler:
             code.run(f"store i32 {kernel.TICKS}, ptr %ticks, align 4")
             kernel.record_position(code, self._first_place())
             kernel.record_cta_id(code)
-            answer = code.emit(f"call i32 {kernel.context(code, 'tick', pure=False)}()", pure=False)
+            answer = code.emit(f"call i32 {kernel.launch_field(code, 'tick', pure=False)}()", pure=False)
             code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), self.later, "fault", likely=True)
         code.block("unreachable")
         code.run("unreachable")

@@ -257,7 +257,7 @@ def _arrive(kernel: KernelContext, code: Code, node: Node, state: str, *, full: 
     code.block(f"suspend.{'F' if full else 'M'}{node.number}")
     if not kernel.partial_barriers:
         bit = 1 << kernel.barrier_numbers.get(id(node.code[0]), 0)
-        barriers = kernel.field(code, "barriers")
+        barriers = kernel.launch_field_pointer(code, "barriers")
         old = code.emit(f"load i32, ptr {barriers}, align 8", pure=False)
         code.run(f"store i32 {code.emit(f'or i32 {old}, {bit}')}, ptr {barriers}, align 8")
     mask = None

@@ -86,7 +86,7 @@ class Tasks(Port):
         by_name = {name: values_of(value) for name, value in operands.items()}
         call, inputs = TransferCall.of(kind, by_name)
         quick = self._quick(kind, [name for name, values in by_name.items() for _ in values], [type for type, _ in inputs])
-        plans = f", i32 {self.at.active_text()}, ptr {self.at.context('copy_plans')}, ptr %shared" if quick else ""
+        plans = f", i32 {self.at.active_text()}, ptr {self.at.launch_field('copy_plans')}, ptr %shared" if quick else ""
         (amount,) = self.at.host_call(self.bound, call, inputs, [u64], quick, plans, whole=False)
         if not kind.mbarrier:
             return

@@ -305,6 +305,6 @@ class Emitter(Conditionals):
         ayes = self.code.emit(f"and i32 {self.bits_of(vote.raw)}, {self.active_text()}")
         for field, bits in (("ayes", ayes), ("voters", self.active_text())):
             count = self.code.intrinsic("i32", "llvm.ctpop.i32", ("i32", bits))
-            counter = self.kernel.field(self.code, field)
+            counter = self.kernel.launch_field_pointer(self.code, field)
             total = self.code.emit(f"load i32, ptr {counter}, align 4", pure=False)
             self.code.run(f"store i32 {self.code.emit(f'add i32 {total}, {count}')}, ptr {counter}, align 4")

@@ -73,7 +73,7 @@ class Votes(Port):
     """The outcome of a vote at a barrier of the whole CTA."""
 
     def _counted(self) -> tuple[Affine, Affine]:
-        return Affine(self.at.context("ayes_then")), Affine(self.at.context("voters_then"))
+        return Affine(self.at.launch_field("ayes_then")), Affine(self.at.launch_field("voters_then"))
 
     def count(self) -> Value:
         """How many threads voted aye."""

@@ -122,7 +122,10 @@ class Terminator:
         if not self.at.voted:
             return
         for votes in ("ayes", "voters"):
-            own, then = self.kernel.field(self.code, votes), self.kernel.field(self.code, f"{votes}_then")
+            own, then = (
+                self.kernel.launch_field_pointer(self.code, votes),
+                self.kernel.launch_field_pointer(self.code, f"{votes}_then"),
+            )
             count = self.code.emit(f"load i32, ptr {own}, align 8", pure=False)
             self.code.run(f"store i32 {count}, ptr {then}, align 8")
             self.code.run(f"store i32 0, ptr {own}, align 8")

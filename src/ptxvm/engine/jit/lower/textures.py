@@ -26,7 +26,7 @@ class Textures(Port, textures.Textures):
         inputs = [(v.type, v.raw) for values in present.values() for v in values]
         plans, table = (surface_plans, "surface_plans") if surface_plans.suits(work) else (texture_plans, "texture_plans")
         quick = plans.written(self.at, work, question.operands)
-        arguments = f", i32 {self.at.active_text()}, ptr {self.at.context(table)}" if quick else ""
+        arguments = f", i32 {self.at.active_text()}, ptr {self.at.launch_field(table)}" if quick else ""
         found: list[Value] = self.at.host_call(self.bound, question, inputs, list(types), quick, arguments, whole=False)
         return found
 

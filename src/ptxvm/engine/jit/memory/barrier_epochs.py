@@ -67,7 +67,7 @@ def warp_waits(kernel: KernelContext, code: Code, lanes: str | None) -> None:
         count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, lanes))
         if kernel.width != 32:
             count = code.emit(f"{'trunc' if kernel.width > 32 else 'zext'} {word} {count} to i32")
-    arrived = kernel.field(code, "arrived")
+    arrived = kernel.launch_field_pointer(code, "arrived")
     before = code.emit(f"load i32, ptr {arrived}, align 8", pure=False)
     code.run(f"store i32 {code.emit(f'add i32 {before}, {count}')}, ptr {arrived}, align 8")
     if "sync" in kernel.shadow.checks and lanes is not None:
@@ -171,7 +171,7 @@ def suspect(kernel: KernelContext) -> list[str]:
         return []
     code = Code(kernel.unit)
     code.block("suspect")
-    code.run(f"store i32 1, ptr {kernel.field(code, 'suspicion')}, align 8")
+    code.run(f"store i32 1, ptr {kernel.launch_field_pointer(code, 'suspicion')}, align 8")
     code.jump("fault")
     return code.lines
 

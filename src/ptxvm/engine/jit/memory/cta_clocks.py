@@ -74,12 +74,12 @@ def _mbarriers(kernel: KernelContext) -> int:
 def row(at: NodeBuilder) -> str:
     """The address of the row of the warp."""
     words = at.code.emit(f"add i32 {at.code.emit(f'mul i32 {at.kernel.warp_among}, {ROW}')}, {KNOWN}")
-    return at.code.emit(f"getelementptr i32, ptr {at.kernel.context(at.code, 'clocks')}, i32 {words}")
+    return at.code.emit(f"getelementptr i32, ptr {at.kernel.launch_field(at.code, 'clocks')}, i32 {words}")
 
 
 def now(at: NodeBuilder) -> str:
     """The clock of the warp; an arrival in the same node may change it."""
-    clocks, word = at.kernel.context(at.code, "clocks"), at.code.emit(f"add i32 {at.kernel.warp_among}, {NOW}")
+    clocks, word = at.kernel.launch_field(at.code, "clocks"), at.code.emit(f"add i32 {at.kernel.warp_among}, {NOW}")
     pointer = at.code.emit(f"getelementptr i32, ptr {clocks}, i32 {word}")
     return at.code.emit(f"load i32, ptr {pointer}, align 4", pure=False)
 
@@ -170,7 +170,7 @@ def cluster_reached(at: NodeBuilder, raw: Raw) -> None:
     code.branch(code.emit(f"icmp eq i32 {code.emit(f'and i32 {found}, {at.active_text()}')}, 0"), onward, there, likely=None)
     with code.scope():
         code.block(there)
-        arguments = f"ptr {kernel.context(code, 'clocks')}, i32 {kernel.warp_among}"
+        arguments = f"ptr {kernel.launch_field(code, 'clocks')}, i32 {kernel.warp_among}"
         wrong = code.emit(f"call i1 @ptxvm.clocks.cluster.reach({arguments})", pure=False)
         code.branch(wrong, "suspect", onward, likely=False)
     code.block(onward)
@@ -212,4 +212,4 @@ def lanes_synchronise(at: NodeBuilder, bound: Bound, members: str) -> None:
 def _caller(at: NodeBuilder) -> str:
     """The table, the warp and its active lanes."""
     at.code.one_warp()
-    return f"ptr {at.kernel.context(at.code, 'clocks')}, i32 {at.kernel.warp_among}, i32 {at.active_text()}"
+    return f"ptr {at.kernel.launch_field(at.code, 'clocks')}, i32 {at.kernel.warp_among}, i32 {at.active_text()}"

@@ -76,7 +76,7 @@ class PendingCopies:
         if not self.watched:
             return []
         code, found, lanes = self.code, [], self.at.active_vector()
-        logs = self.kernel.context(code, "copies")
+        logs = self.kernel.launch_field(code, "copies")
         for warp in code.warps():
             first = code.emit(f"mul i32 {self._number(warp)}, {HEADER}")
             log = code.emit(f"getelementptr i8, ptr {logs}, i32 {first}")
@@ -91,7 +91,7 @@ class PendingCopies:
         """The address of the entries of a warp."""
         first = self.code.emit(f"mul i32 {self._number(warp)}, {ENTRIES * ENTRY}")
         first = self.code.emit(f"add i32 {first}, {header_size(self.kernel)}")
-        return self.code.emit(f"getelementptr i8, ptr {self.kernel.context(self.code, 'copies')}, i32 {first}")
+        return self.code.emit(f"getelementptr i8, ptr {self.kernel.launch_field(self.code, 'copies')}, i32 {first}")
 
     def _of_warp(self, llvm: str, vector: str, warp: int) -> str:
         if self.at.width == WARP:

@@ -113,7 +113,7 @@ class ShadowCheck(CellVectors):
     def _marks(self, raw: Raw, size: int, access: Access) -> None:
         """Mark the bytes of local memory that are written; suspect lanes that read bytes without a mark."""
         code, count, llvm = self.code, self.width, f"i{8 * access.element}"
-        distance = code.emit(f"load i64, ptr {self.at.kernel.field(code, 'local_marks')}, align 8")
+        distance = code.emit(f"load i64, ptr {self.at.kernel.launch_field_pointer(code, 'local_marks')}, align 8")
         marks = InterleavedLocal(self.at, self.addressing, code.emit(f"add i64 %local.address, {distance}"))
         written = f"splat ({llvm} -1)"
         if access.verb is Verb.WRITE:
@@ -363,7 +363,7 @@ class ShadowCheck(CellVectors):
         code.branch(found, bad, good, likely=False)
         with code.scope():
             code.block(bad)
-            code.run(f"store i32 {self.site + 2}, ptr {self.at.kernel.field(code, 'suspicion')}, align 8")
+            code.run(f"store i32 {self.site + 2}, ptr {self.at.kernel.launch_field_pointer(code, 'suspicion')}, align 8")
             code.jump("fault")
         code.block(good)
 
@@ -371,7 +371,7 @@ class ShadowCheck(CellVectors):
 
     def _displacement(self) -> str:
         if self.own:
-            where = self.at.kernel.field(self.code, "shadow")
+            where = self.at.kernel.launch_field_pointer(self.code, "shadow")
             return self.code.emit(f"load i64, ptr {where}, align 8")
         return self.at.site_field(self.site, 3)
 
@@ -407,7 +407,7 @@ class ShadowCheck(CellVectors):
 
     def _distance(self) -> str:
         """Bytes from the tag of a write to that of reads."""
-        return self.code.emit(f"load i64, ptr {self.at.kernel.field(self.code, 'reads')}, align 8")
+        return self.code.emit(f"load i64, ptr {self.at.kernel.launch_field_pointer(self.code, 'reads')}, align 8")
 
     # ── vectors ─────────────────────────────────────────────────────────────────────────
 

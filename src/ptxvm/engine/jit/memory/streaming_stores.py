@@ -50,7 +50,7 @@ def parameter_bit(at: NodeBuilder, bound: Bound, pieces: list[int]) -> int | Non
 def store(at: NodeBuilder, bit: int, llvm: str, parts: list[tuple[str, str, int]], align: int) -> None:
     """Store vectors (value, pointer, number of elements): non-temporal if the bit says so and all are aligned to lines."""
     code = at.code
-    kept = code.emit(f"load i64, ptr {at.kernel.field(code, 'cached_outputs')}, align 8", pure=False)
+    kept = code.emit(f"load i64, ptr {at.kernel.launch_field_pointer(code, 'cached_outputs')}, align 8", pure=False)
     low = code.emit(f"and i64 {code.emit(f'lshr i64 {kept}, {bit}', pure=False)}, 1", pure=False)
     for _, pointer, _ in parts:
         low = code.emit(f"or i64 {low}, {code.emit(f'ptrtoint ptr {pointer} to i64')}", pure=False)

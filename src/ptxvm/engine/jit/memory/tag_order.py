@@ -78,11 +78,11 @@ class TagOrder(CellVectors, ABC):
 
     def grid(self) -> str:
         """The least tag of this grid; also that of reads after which no CTA may write, as if another one had read."""
-        return self.kernel.context(self.code, "grid_epoch")
+        return self.kernel.launch_field(self.code, "grid_epoch")
 
     def cta(self) -> str:
         """The tag of the first epoch of this CTA."""
-        return self.kernel.context(self.code, "cta_epoch")
+        return self.kernel.launch_field(self.code, "cta_epoch")
 
     def first(self) -> str:
         """The tag of the first lane of the warp."""
@@ -111,7 +111,7 @@ class EpochOrder(TagOrder):
 
     def now(self) -> str:
         """The epoch."""
-        return self.kernel.context(self.code, "epoch")
+        return self.kernel.launch_field(self.code, "epoch")
 
     def many(self) -> str:
         """The epoch, and a mark."""

@@ -70,4 +70,4 @@ class TouchedBytes:
         return self.at.alg.integer("add", u64, raw, Affine(distance))
 
     def _field(self, name: str) -> str:
-        return self.code.emit(f"load i64, ptr {self.at.kernel.field(self.code, name)}, align 8")
+        return self.code.emit(f"load i64, ptr {self.at.kernel.launch_field_pointer(self.code, name)}, align 8")

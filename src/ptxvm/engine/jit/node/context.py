@@ -338,9 +338,15 @@ class KernelContext:
         """Is every byte of local memory marked when it is written, and a read of one without a mark suspected?"""
         return self.shadow is not None and self.shadow.init and self.local_grain > 0
 
-    def field(self, code: Code, name: str) -> str:
+    def launch_field_pointer(self, code: Code, name: str) -> str:
         """The address of a field of the launch record."""
         return code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}")
+
+    def launch_field(self, code: Code, name: str, *, pure: bool = True) -> str:
+        """The value of a field of the launch record."""
+        llvm = "ptr" if name in POINTERS else "i32"
+        where = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}", pure=pure)
+        return code.emit(f"load {llvm}, ptr {where}, align 8", pure=pure)
 
     def record_cta_id(self, code: Code) -> None:
         """Store the number of the CTA in the launch record, before a host call."""
@@ -351,12 +357,6 @@ class KernelContext:
         at = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset('position')}")
         code.run(f"store i32 {int(number) | OF_THREAD if self.scalar else number}, ptr {at}, align 8")
         code.run(f"store i32 {'%thread' if self.scalar else '%warp'}, ptr {code.offset(at, 4)}, align 4")
-
-    def context(self, code: Code, name: str, *, pure: bool = True) -> str:
-        """The value of a field of the launch record."""
-        llvm = "ptr" if name in POINTERS else "i32"
-        where = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}", pure=pure)
-        return code.emit(f"load {llvm}, ptr {where}, align 8", pure=pure)
 
     def address(self, number: int) -> str:
         """The address of a symbol of the module, which the warp function loads from a table when it begins."""

@@ -50,7 +50,7 @@ def meter(at: NodeBuilder, first: int, length: int, lanes: str) -> None:
     if not at.kernel.metered:
         return
     code = at.code
-    pointer = at.kernel.context(code, "left")
+    pointer = at.kernel.launch_field(code, "left")
     spent = code.emit(f"mul i64 {lanes}, {length}")
     left = code.emit(f"sub i64 {code.emit(f'load i64, ptr {pointer}, align 8', pure=False)}, {spent}", pure=False)
     code.run(f"store i64 {left}, ptr {pointer}, align 8")

@@ -232,9 +232,9 @@ class NodeBuilder(operands.Operands):
         """Scratch memory of the warp function."""
         return self.kernel.buffer(llvm, number)
 
-    def context(self, field: str) -> str:
+    def launch_field(self, field: str) -> str:
         """A field of the launch record."""
-        return self.kernel.context(self.code, field)
+        return self.kernel.launch_field(self.code, field)
 
     def site(self, bound: Bound, space: Space, size: int, span: int, *, writing: bool) -> int:
         """The number of an access site."""
@@ -364,7 +364,7 @@ class NodeBuilder(operands.Operands):
                 self._try(quick, active if whole else "", f"ptr {room}{quick_arguments}", good)
             self.kernel.record_cta_id(code)
             answer = code.emit(
-                f"call i32 {self.context('host_call')}(i32 {number}, ptr {room}, i32 {active}, i32 %warp)", pure=False
+                f"call i32 {self.launch_field('host_call')}(i32 {number}, ptr {room}, i32 {active}, i32 %warp)", pure=False
             )
             code.branch(code.emit(f"icmp eq i32 {answer}, 0", pure=False), good, "fault", likely=True)
         code.block(good)
@@ -409,7 +409,7 @@ class NodeBuilder(operands.Operands):
         if self.kernel.scalar:
             bits = self.code.emit(f"shl i32 1, {self.code.emit(f'and i32 %thread, {WARP - 1}')}")
             warp = self.code.emit(f"lshr i32 %thread, {WARP.bit_length() - 1}")
-        self.code.run(f"call void {self.context('trap')}(i32 {bits}, i32 {index}, i32 {warp})")
+        self.code.run(f"call void {self.launch_field('trap')}(i32 {bits}, i32 {index}, i32 {warp})")
         self.code.jump("fault")
 
     # ── affine values that are extended ─────────────────────────────────────────────────

@@ -80,7 +80,7 @@ def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
         return
     code = at.code
     code.one_warp()
-    counted = at.context("stack_used")
+    counted = at.launch_field("stack_used")
     used = code.emit(f"load i64, ptr {counted}, align 8", pure=False)
     beyond = at.bits_of(last.compare("gt", Value(at.alg, u64, Affine(used))).raw)
     more, enough = code.label(), code.label()

@@ -117,6 +117,6 @@ class UnsetCheck:
 
     def _masks(self, register: Register) -> str:
         kernel = self.at.kernel
-        masks = kernel.context(self.code, "register_masks")
+        masks = kernel.launch_field(self.code, "register_masks")
         first = self.code.emit(f"add i32 {kernel.warp_among}, {self.number[register] * kernel.warps_together}")
         return self.code.emit(f"getelementptr i32, ptr {masks}, i32 {first}")
