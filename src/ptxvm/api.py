@@ -303,19 +303,25 @@ class Kernel:
     ) -> LaunchResult:
         """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
-        `grid` and `block` are extents in CTAs and threads.  `shared` is bytes of dynamic shared memory, `cluster` the
-        CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by their bytes, Python numbers
-        are converted, bytes are structs, a `DeviceArray` stays where it is.  It runs at once, on a `stream` too; a
-        `programmatic` one waits for those before it by `griddepcontrol.wait`; one that is not `cooperative` has no
-        `grid.sync()`.  `check` names checks: wrong accesses and
-        leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), `race`s.  The result then has
-        `findings`, faults included; `allow` has codes that are meant.  `()` turns all checks off: a wrong access may
-        end the process.  `schedules` counts runs from the same memory: all but the first random, by `seed`.  `steps`
-        limits the instructions of all threads, `timeout` the seconds; more is a `Fault`.  The JIT runs the grid on
-        `threads` of the host: by default all, or `PTXVM_THREADS`; one for `steps`.  `engine` is "jit", "interp" (the
-        reference) or "auto".  `numerics` is "exact", or "fast" within the manual's bounds.  `asynchronous` says when
-        copies, `wgmma` and `tcgen05` end: "early"; "late", where a thread waits; "random" between, by `seed`.  A `profile`
-        counts what it does; the interpreter records it in a `trace`.  Raises TypeError, ValueError and `Unsupported`.
+        `grid` and `block` are extents in CTAs and threads.  In `args` NumPy arrays are used in place, NumPy scalars go by
+        their bytes, Python numbers are converted, bytes are structs, a `DeviceArray` stays where it is.
+
+        - `shared` is bytes of dynamic shared memory, `cluster` the CTAs of a cluster.
+        - `engine` is "jit", "interp" (the reference) or "auto".
+        - The launch runs at once, on a `stream` too; a `programmatic` one waits for those before it by
+          `griddepcontrol.wait`; one that is not `cooperative` has no `grid.sync()`.
+        - `check` names checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`),
+          `race`.  The result then has `findings`, faults included; `allow` has codes that are meant.  `()` turns all checks
+          off: a wrong access may end the process.
+        - `schedules` counts runs from the same memory: all but the first are random, by `seed`.
+        - `steps` limits the instructions of all threads, `timeout` the seconds; more is a `Fault`.
+        - The JIT runs the grid on `threads` of the host: by default all, or `PTXVM_THREADS`; one for `steps`.
+        - `numerics` is "exact", or "fast" within the manual's bounds.
+        - `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early"; "late", where a thread waits; "random"
+          between, by `seed`.
+        - A `profile` counts what the kernel does; the interpreter records it in a `trace`.
+
+        Raises TypeError, ValueError and `Unsupported`.
         """
         said = (
             check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, trace, programmatic,
