@@ -381,7 +381,7 @@ class Children:
         return SUCCESS
 
     def _facts(self) -> KernelFacts:
-        """What is known of kernels on the device; Unsupported without a driver."""
+        """The facts of kernels on the device; Unsupported without a driver."""
         if self.image.facts is None:
             raise Unsupported("attributes and occupancy of kernels, asked by a kernel, without a driver", "ptxvm.driver")
         return self.image.facts

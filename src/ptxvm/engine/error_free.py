@@ -1,4 +1,4 @@
-"""Error-free transformations of f64: a rounded result, and what it lacks (Handbook of Floating-Point Arithmetic, 4)."""
+"""Error-free transformations of f64: a rounded result, and its rounding error (Handbook of Floating-Point Arithmetic, 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Something else that runs the launches of this process: the debugger, for programs."""
+"""Interception of launches: the debugger runs those of a program, in place of the engines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Runs: TypeAlias = "Callable[[Image, Function, LaunchOptions, Sequence[object]], 
 
 
 class Interceptor:
-    """What runs launches in place of the engines; None where these do."""
+    """The function that runs launches in place of the engines; None where the engines run them."""
 
     runs: Runs | None = None
 

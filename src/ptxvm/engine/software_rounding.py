@@ -55,7 +55,7 @@ def _with_negative_zeros(low: PerLane, function: Callable[..., PerLane], a: PerL
 
 
 def _of_sum(near: PerLane, a: PerLane, b: PerLane) -> PerLane:
-    """What a sum lacks: its difference from the larger addend is exact (Dekker).  A sum that overflows is too large."""
+    """The remainder of a sum, whose difference from the larger addend is exact (Dekker).  A sum that overflows is too large."""
     first = np.abs(a) >= np.abs(b)
     large, small = np.where(first, a, b), np.where(first, b, a)
     overflows = np.isinf(near) & np.isfinite(a) & np.isfinite(b)
@@ -63,12 +63,12 @@ def _of_sum(near: PerLane, a: PerLane, b: PerLane) -> PerLane:
 
 
 def _of_difference(near: PerLane, a: PerLane, b: PerLane) -> PerLane:
-    """What a difference lacks."""
+    """The remainder of a difference."""
     return _of_sum(near, a, -b)
 
 
 def _of_cast(near: PerLane, a: PerLane, held: np.dtype[np.generic]) -> PerLane:
-    """What a number lacks in another format: f64 in f32, or an integer, of which 32 bits at a time are exact in f64."""
+    """The remainder of a conversion: of f64 to f32, or of an integer, of which 32 bits at a time are exact in f64."""
     del held
     if a.dtype.kind == "f" or a.dtype.itemsize < 8:
         return a.astype(F64) - near.astype(F64)
@@ -81,7 +81,7 @@ def _of_cast(near: PerLane, a: PerLane, held: np.dtype[np.generic]) -> PerLane:
 
 @dataclass(frozen=True)
 class Remainder:
-    """What the nearest result of an operation lacks, by a formula that is exact in rationals, and in f64 for f32."""
+    """The remainder of an operation: exact less nearest result, by a formula that is exact in rationals, and in f64 for f32."""
 
     formula: Callable[..., PerLane]
     in_f64: Callable[..., PerLane]

@@ -56,7 +56,7 @@ class ConvergingSchedule(Schedule):
         return synchronises or any(each.polls or each.sleeps for each in effects)
 
     def _rank(self, key: Key) -> tuple[object, ...]:
-        """What orders the groups: the lowest one runs."""
+        """The sort key of a group: the lowest one runs."""
         routine = self.code.routines[key[1]]
         start = routine.segments[key[2]].start
         if routine.function.instructions[start].summary.collective not in OF_LANES:

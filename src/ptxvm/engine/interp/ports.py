@@ -91,7 +91,7 @@ class Action:
 
 
 class Wait(enum.Enum):
-    """What a yielded instruction waits for."""
+    """The threads that an instruction waits for."""
 
     WARP = "lanes of the warp"
     COLUMNS = "lanes of the warp, then columns of tensor memory"
@@ -101,7 +101,7 @@ class Wait(enum.Enum):
 
 @dataclass(slots=True)
 class Request:
-    """What a yielded instruction waits for: variables of the code."""
+    """The request of an instruction that waits, as variables of the code."""
 
     wait: Wait
     raws: tuple[str | None, ...]

@@ -39,7 +39,7 @@ class RecordingMemory(ObservedMemory):
         return f"{name_of(allocation)}+{address - begin(allocation, allocation.start, lane)}"
 
     def located(self, space: Space, address: int, lane: int) -> Located:
-        """Where an address in a state space is."""
+        """The object at an address in a state space, and the offset there."""
         window = self.window(space)
         if window is not None:
             offset = int(window.offsets(np.uint64(address), np.array([lane])).ravel()[0])

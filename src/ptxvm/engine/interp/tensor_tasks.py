@@ -108,7 +108,7 @@ class Queue(Protocol):
 
 
 def kind_of(work: TensorWork) -> AsyncKind:
-    """What waits for the work: a commit, or `tcgen05.wait`."""
+    """The kind of the work, which says how it is waited for: by a commit, or by `tcgen05.wait`."""
     if not work.collective:
         return AsyncKind.TENSOR
     return AsyncKind.TENSOR_LOAD if isinstance(work, Load) else AsyncKind.TENSOR_STORE

@@ -49,7 +49,7 @@ MOST_POLLS = 500  # that fail in a row
 
 
 def lacks(word: int) -> str:
-    """What an mbarrier waits for, by its word."""
+    """The arrivals and bytes that an mbarrier waits for, from its word."""
     missing, bytes_ = word >> PENDING & COUNT, word >> TRANSACTIONS & TRANSACTION_BITS
     ahead = TRANSACTION_BITS + 1 - bytes_ if bytes_ > TRANSACTION_BITS // 2 else 0
     said = f"has {plural(missing, 'arrival')} of {word >> EXPECTED & COUNT} to come"

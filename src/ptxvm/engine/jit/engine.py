@@ -47,7 +47,7 @@ REPEATS = 64  # relaunches that are kept ready
 
 
 class Observer(Protocol):
-    """What an instrumented launch calls before and after it runs (`checks.observed_launch`)."""
+    """An observer of an instrumented launch, which is called before and after it runs (`checks.observed_launch`)."""
 
     @property
     def calls(self) -> type[Callbacks]:
@@ -69,7 +69,7 @@ class Observer(Protocol):
 
 
 class CompareExchange:
-    """What the interpreter needs beside compiled code that another host thread runs."""
+    """Compare-and-exchange for the interpreter, beside compiled code that another host thread runs."""
 
     def __call__(self, addresses: Addresses, expected: Array, desired: Array) -> Flags:
         """Compare and exchange words."""
@@ -163,7 +163,7 @@ class Jit:
         return self._takes[kernel]
 
     def uncounted(self, kernel: Function) -> str:
-        """What of a kernel profiled code does not count, in words; empty if it counts everything."""
+        """Names what profiled code does not count of a kernel; empty if it counts everything."""
         from ptxvm.engine.jit.cfg.uncounted import uncounted  # noqa: PLC0415 - few launches are profiled
 
         if kernel not in self._uncounted:

@@ -86,7 +86,7 @@ class PlanTables(Protocol):
 
 
 class Host(Protocol):
-    """What a host call may use (`run.callbacks`)."""
+    """The host as a host call sees it (`run.callbacks`)."""
 
     @property
     def image(self) -> Image:
@@ -166,7 +166,7 @@ HostCall: TypeAlias = Callable[[Host, Bound, LaneNumbers, list[Array]], list[Arr
 
 
 class Role(enum.Enum):
-    """What work is to the work behind it."""
+    """The relation of asynchronous work to the work behind it."""
 
     COPY = enum.auto()  # arrivals of its thread come after it
     TRANSFER = enum.auto()  # nothing waits for it in the queue

@@ -57,7 +57,7 @@ def _accumulators(function: Function) -> int:
 
 
 def _find_uses_of_return(node: Node) -> None:
-    """The same of the node that takes the results of a function."""
+    """Find those of the node that takes the results of a function."""
     callee = node.returns
     if callee is None:
         return

@@ -1,4 +1,4 @@
-"""What a profile leaves to the interpreter: events that compiled code does not count, or not the same each time."""
+"""Uncounted events: those that a profile leaves to the interpreter, since compiled code counts them not, or not reliably."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Uncounted(Unsupported):
 
 
 def uncounted(image: Image, kernel: Function) -> str:
-    """What of a kernel compiled code does not count, in words; empty if it counts everything."""
+    """Names what compiled code does not count of a kernel; empty if it counts everything."""
     if image.memory.address_bits != 64:
         return "addresses of 32 bits"
     if requirements.clusters(image, kernel):

@@ -155,7 +155,7 @@ class LaneScheduler:
         return code.emit(f"select i1 {nothing}, i32 -1, i32 {narrow}", pure=False)
 
     def _scanned(self, after: str | None) -> str:
-        """The same, of the array of lane masks."""
+        """The next such node, by a search of the array of lane masks."""
         code = self.code
         code.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
         helper = runtime("first_pending", name="ptxvm.first_pending", count=len(self.runnable))

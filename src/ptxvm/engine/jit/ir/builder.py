@@ -255,7 +255,7 @@ class Code:
         return self.call(vector, name, *arguments, pure=False)
 
     def _masked_rows(self, count: int, llvm: str, pointer: str, align: int, mask: str) -> str:
-        """The same of bytes or halves, for which AVX2 has no instruction: a row of at most a warp after the other."""
+        """Load bytes or halves under a mask, for which AVX2 has no instruction: a row of at most a warp after the other."""
         each, found = min(count, WARP), []
         vector, chosen = f"<{each} x {llvm}>", f"<{each} x i1>"
         name = f"ptxvm.row.{llvm}.{each}.{align}"

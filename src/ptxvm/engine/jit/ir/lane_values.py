@@ -64,7 +64,7 @@ Raw = Affine | Varying
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """What else a vector of i64 is: the sum of scalars with their factors, and `factor` times a vector `root` of i32."""
+    """Another form of a vector of i64: the sum of scalars with their factors, and `factor` times a vector `root` of i32."""
 
     root: str
     signed: bool

@@ -65,7 +65,7 @@ PORT: dict[str, Any] = {  # classes and functions that make a port
 
 
 def with_carry(i: Decoded, *operands: OperandValue) -> OperandValue:
-    """What an instruction gives, and the carry flag where it writes that; where it reads the flag, that is the last operand."""
+    """The results of an instruction, and the carry flag where it writes that; a flag that it reads is the last operand."""
     flag = CarryFlag()
     written: list[Value] = []
     flag.read, flag.write = lambda: operands[-1], written.append

@@ -180,7 +180,7 @@ class LookUpWriter:
         ]
 
     def _corner(self) -> list[str]:
-        """The weights of elements around the points, their addresses, and who is outside; the last direction varies first."""
+        """The weights and addresses of elements around the points, and the lanes outside; the last direction varies first."""
         lines, weight, outside, address = [], "splat (double 1.000000e+00)", "zeroinitializer", "%base.s"
         for n in range(self.directions):
             lines += [

@@ -40,7 +40,10 @@ OPERANDS = ("a", "d", "b", "idesc", "enable")
 
 
 class Quick(NamedTuple):
-    """A function of the module that is tried before the host: its name, its arguments behind the operands, and for whom."""
+    """A function of the module that is tried before the host: its name, and its arguments behind the operands.
+
+    It is for `whole` warps, or for any lanes.
+    """
 
     name: str | None
     arguments: str

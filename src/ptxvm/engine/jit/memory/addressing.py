@@ -245,7 +245,7 @@ class Addressing:
         return plan
 
     def row_pointers(self, space: Space, raw: Affine, plan: permuted_rows.RowPlan) -> list[str]:
-        """Where rows begin: those of the same scalars at constant distances."""
+        """The pointers to the beginnings of rows: those of the same scalars at constant distances."""
         moving = raw.moving
         first: dict[tuple[int, ...], tuple[str, int]] = {}
         found = []

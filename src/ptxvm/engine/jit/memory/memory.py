@@ -460,7 +460,7 @@ class Memory(Port):
         return self._all_in_allocation(site, raw, log)
 
     def _good_ends(self, raw: Affine, bits: int, log: int, low: str, bound: Callable[[], str]) -> str | None:
-        """The same of the first and the last active lane, where lanes are masked and at equal distances."""
+        """Are the first and the last active lane in the allocation?  None unless lanes are masked and at equal distances."""
         lanes = self.at.active_vector() if raw.terms else None
         found = lane_ends.Progression.of(self.alg, raw, bits, throughout=True) if lanes is not None else None
         return lane_ends.inside(self.code, found, lanes or "", bits, log, low, bound()) if found is not None else None
@@ -530,7 +530,7 @@ class Memory(Port):
     def _follows_mbarriers(self, space: Space) -> bool:
         """Is the access one of an mbarrier, whose phases order others under the check for races?
 
-        Where nobody looks whether a phase is over, none does, and the clocks have no rows for mbarriers.
+        Where no thread tests a phase, no phase orders anything, and the clocks have no rows for mbarriers.
         """
         kernel = self.at.kernel
         if self.access.mbarrier is None or kernel.shadow is None or not (kernel.clocked and kernel.polls):

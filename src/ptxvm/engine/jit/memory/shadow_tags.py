@@ -209,7 +209,7 @@ class ShadowCheck(CellVectors):
         if self.late:
             self._store(count, self.every(count, self.order.grid()), reads, mask)
             return
-        if mine is None and self.own and not self.at.kernel.clocked:  # whoever has read it in this epoch
+        if mine is None and self.own and not self.at.kernel.clocked:  # whichever lanes have read it in this epoch
             self._store(count, self.every(count, self.order.many()), reads, mask)
             return
         read = self._load(count, reads, mask)

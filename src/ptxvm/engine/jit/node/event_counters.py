@@ -75,7 +75,7 @@ class CounterWords:
 
     @property
     def weights(self) -> list[Weight]:
-        """What all words stand for."""
+        """The meanings of all words."""
         return [weight for weights in self._weights.values() for weight in weights]
 
     @property
@@ -118,7 +118,7 @@ class NodeCounters:
         self.code.run(f"store {llvm} {after}, ptr {pointer}, align 8")
 
     def pointer(self, word: int, llvm: str) -> str:
-        """Where a word or a row is counted, until the node is over."""
+        """The pointer of a word or a row: to a variable of the node, until the node is over."""
         if self.over:
             return self.word(word)
         name = f"{self.stem}.{word}"
@@ -140,7 +140,7 @@ class NodeCounters:
         return keys, f"{own}{BASE}", own, held, total
 
     def word(self, word: int) -> str:
-        """Where a word is."""
+        """The address of a word."""
         return self.code.emit(f"getelementptr i64, ptr {POINTER}, i64 {word}")
 
     @property

@@ -320,7 +320,7 @@ class NodeBuilder(operands.Operands):
         self.code.run(f"call void @{piece}({vector} {value}, {addresses} {pointers}, {predicates} {mask})")
 
     def scatter_out_of_line(self, llvm: str, value: str, pointers: str, mask: str | None = None) -> None:
-        """The same of integers by a function, a warp at a time."""
+        """Scatter integers by a function, a warp at a time."""
         name = small_elements.loop(self.code.unit, "scatter", llvm)
         for n in self.code.warps():
             part = (f"<{WARP} x {llvm}>", self._slice(llvm, value, n))

@@ -73,7 +73,7 @@ def _raw(at: NodeBuilder, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a t
 
 
 def _of_thread(at: NodeBuilder, name: str) -> Affine | None:
-    """What differs between the lanes of a warp, of the one thread that runs; None for what does not."""
+    """A register that differs between the lanes of a warp, for the one thread that runs; None for any other."""
     lane = at.code.emit(f"and i32 %thread, {WARP - 1}")
     if name == "laneid":
         return Affine(lane, bits=WARP - 1)

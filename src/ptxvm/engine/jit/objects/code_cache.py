@@ -73,7 +73,7 @@ class CodeCache:
         return RECENT.get(self._translations[wanted])
 
     def checked(self, wanted: Specialisation) -> CheckedKernel:
-        """What instrumented code is like."""
+        """The facts of instrumented code that checks need."""
         return self._checked.get(wanted) or self._note(wanted, self.translation(wanted))
 
     def _note(self, wanted: Specialisation, translation: Translation) -> CheckedKernel:
@@ -92,7 +92,7 @@ class CodeCache:
         return translation.facts.host_calls
 
     def _kept(self, wanted: Specialisation, kind: VersionKind, tier: Tier) -> tuple[Facts, FlatCode, int] | None:
-        """What the disk cache has of a version, if it is of a tier or a better one."""
+        """The entry of the disk cache for a version, if its code is of a tier or a better one."""
         if self.store is None or wanted.checks or (data := self.store.get(self.key(wanted, kind))) is None:
             return None
         found = unpacked(data)

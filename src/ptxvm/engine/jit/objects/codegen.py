@@ -82,7 +82,7 @@ def optimised(text: str, tier: Tier = Tier.BEST) -> str:
 def _compiled(
     text: str, tier: Tier, emit: Callable[[llvm.TargetMachine, llvm.ModuleRef], T], done: Callable[[str], None] = lambda _: None
 ) -> T:
-    """What `emit` gives for a module after its passes.
+    """The result of `emit` for a module after its passes.
 
     LLVM crashes unless all that it made of a module is freed before the module's context.
     """

@@ -54,7 +54,7 @@ def words() -> npt.NDArray[np.int64]:
 
 
 def places(allocations: Iterable[Allocation]) -> Iterator[tuple[int, int, int, int]]:
-    """Where each allocation lies for the counters: its start and length, what is added to an address, and its class.
+    """The table of allocations for the counters: of each its start and length, what is added to an address, and its class.
 
     Allocations of global memory begin at multiples of 256 bytes, wherever the host has them; others at 0.
     """
@@ -71,7 +71,7 @@ def places(allocations: Iterable[Allocation]) -> Iterator[tuple[int, int, int, i
 
 
 class Meaning:
-    """What the words mean: a matrix of weights, of the metrics of instructions, as arrays of its entries."""
+    """The meaning of the words: a matrix of weights, of the metrics of instructions, as arrays of its entries."""
 
     def __init__(self, image: Image, weights: Sequence[Weight], bound: Callable[[Image, int], Bound]) -> None:
         numbers = list(dict.fromkeys(weight.instruction for weight in weights))
@@ -90,7 +90,7 @@ class Meaning:
         return words[self._words]
 
     def entries_of(self, words: Mapping[int, int]) -> npt.NDArray[np.int64]:
-        """The same of some words; the others are 0."""
+        """The entries for some words; the others are 0."""
         held = np.zeros(1 + int(self._words.max(initial=0)), np.int64)
         for word, count in words.items():
             if word < len(held):  # the last ones may mean nothing

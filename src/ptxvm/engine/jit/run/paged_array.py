@@ -46,7 +46,7 @@ class PagedArray:
             self._here[start // PAGE : stop // PAGE] = True
 
     def _missing(self, first: int, end: int) -> int | None:
-        """Where the first page begins that is not here, among those that hold some bytes; None if all are here."""
+        """The start of the first missing page, of those that hold some bytes; None if none is missing."""
         here = self._here[first // PAGE : -(-end // PAGE)]
         return None if here.all() else (first // PAGE + int(here.argmin())) * PAGE
 

@@ -30,7 +30,7 @@ WEIGHT = 0.5  # of the latest comparison, if it took as long as they do on avera
 
 
 class Contest:
-    """What is known of two versions: the seconds and the work of their samples, of which later ones count for more.
+    """The measurements of two versions: the seconds and the work of their samples, of which later ones count for more.
 
     Work is a number of thread-instructions.  A sample weighs what it took: what is learnt where CTAs have little to do is soon
     overruled where most of the time goes.

@@ -1,4 +1,4 @@
-"""What a launch with checks asks of its kernel's instrumented code: it outlives the translation, which takes much memory."""
+"""The facts of instrumented code that a launch with checks needs: they outlive the translation, which takes much memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CheckedKernel:
 
     @classmethod
     def of(cls, kernel: KernelContext) -> CheckedKernel:
-        """What the first version of a kernel says."""
+        """The facts, from the first version of a kernel."""
         unset, functions = kernel.unset_registers, frozenset(frame.function for frame in kernel.graph.frames)
         return cls(
             kernel.function, functions, kernel.instructions, kernel.shadow, unset,

@@ -47,7 +47,7 @@ class Exchange:
         return Value(self.alg, value.type, self.or_own(value.type, lane.raw, found, value.raw))
 
     def or_own(self, type: Type, lane: Raw, theirs: Raw, own: Raw) -> Raw:
-        """What another lane has, or what the lane itself has where that one takes no part."""
+        """The value of another lane, or the lane's own where that one takes no part."""
         if self.alg.known(u32, self.mask) == (0xFFFF_FFFF,) * self.width:
             return theirs
         bit = self.alg.integer("and", u32, self.alg.integer("shr", u32, self.mask, lane), Affine(1))
@@ -106,7 +106,7 @@ class Lanes:
 
 
 def exchanged(i: Decoded, payload: int, members: Value, *values: Value) -> OperandValue:
-    """What a collective gives: of its members, of what each of them gave, and of its operands."""
+    """The result of a collective, from its members, the values that they gave, and its operands."""
     alg, operands = cast("LlvmAlgebra", members.alg), iter(values[payload:])
     meaning = i.of.meaning(i, *(Lanes(alg) if name == "warp" else next(operands) for name in i.of.parameters))
     next(meaning)
@@ -115,7 +115,7 @@ def exchanged(i: Decoded, payload: int, members: Value, *values: Value) -> Opera
 
 
 def resumed(meaning: Generator[object, object, OperandValue], outcome: object) -> Any:  # noqa: ANN401 - results, as `meaning` gives them
-    """What a meaning gives that waits once, when it gets what it has waited for."""
+    """The result of a meaning that waits once, when it is resumed with the outcome."""
     try:
         meaning.send(outcome)
     except StopIteration as end:

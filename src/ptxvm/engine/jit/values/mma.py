@@ -141,7 +141,7 @@ def _named(unit: Unit, product: Product, found: ProductWriter, mark: str = "") -
 def written_for(
     unit: Unit, product: Product, core: Core, *, small: bool = False, sparse: bool = False, fast: bool
 ) -> str | None:
-    """The same for a product of floats by a tensor core.
+    """Write the function for a product of floats by a tensor core; returns its name, None for any other product.
 
     `small` numbers of eight bits and less come as f16 or bf16; of a `sparse` A half of the elements at most are not zero.
     """

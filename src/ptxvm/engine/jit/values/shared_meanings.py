@@ -66,7 +66,7 @@ class SharedMeanings:
         operands: Sequence[OperandValue],
         pointers: Sequence[str] = (),
     ) -> OperandValue:
-        """What a meaning gives for the operands, in its place or by a piece.
+        """The result of a meaning for the operands, written in its place or as a shared piece of code.
 
         The mnemonic, or more than that, tells what the meaning does.  One that does more than compute has pointers of the
         function, as which the piece knows them, too.
