@@ -14,7 +14,7 @@ is held; packed types are held as their bits.
     casts          view(a, dtype)  resize(a, dtype)  itof(a, dtype, rounding)  ftoi(a, dtype)  ftof(a, dtype, rounding)
     round          round_integral(mode, a), by ROUND[mode]
     derived        derived_NAME(a) for is_nan magnitude negate flush_subnormal canonical_nan clamp01
-    b128           b128_resize(a, dtype)  b128_logic(op, a, b)  b128_shl(a, b)  b128_shr(a, b)
+    b128           b128_resize(a, dtype)  b128_logic(op, a, b)  b128_equal(a, b)  b128_shl(a, b)  b128_shr(a, b)
 """
 
 from __future__ import annotations
@@ -178,6 +178,11 @@ def b128_logic(op: str, a: PerLane, b: PerLane) -> PerLane:
     """`and or xor` of each word."""
     ufunc = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[op]
     return pair(ufunc(a["lo"], b["lo"]), ufunc(a["hi"], b["hi"]))
+
+
+def b128_equal(a: PerLane, b: PerLane) -> PerLane:
+    """`a == b`."""
+    return (a["lo"] == b["lo"]) & (a["hi"] == b["hi"])
 
 
 def _amount(b: PerLane) -> PerLane:

@@ -31,7 +31,7 @@ class ArrayAlgebra:
 
     def compare(self, op: str, type: Type, a: PerLane, b: PerLane) -> PerLane:
         """A comparison; the result is a predicate."""
-        return primitives.COMPARE[op](a, b)
+        return primitives.compare(op, type)(a, b)
 
     def select(self, type: Type, condition: PerLane, a: PerLane, b: PerLane) -> PerLane:
         """`a` where the condition holds, else `b`."""

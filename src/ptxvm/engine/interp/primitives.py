@@ -39,6 +39,14 @@ def integer(op: str, type: Type) -> Function:
 
 
 @cache
+def compare(op: str, type: Type) -> Function:
+    """A comparison; those of b128 are for equality alone (`atom.cas.b128`)."""
+    if arrays.dtype(type) == arrays.B128:
+        return {"eq": arrays.b128_equal}[op]
+    return COMPARE[op]
+
+
+@cache
 def floating(op: str, type: Type, rounding: Rounding) -> Function:
     """Correctly rounded arithmetic on f32 and f64."""
     if rounding == "rn":

@@ -338,7 +338,7 @@ class ShadowAlgebra(TraceAlgebra):
     def compare(self, op: str, type: Type, a: str, b: str) -> str:
         """A comparison; the result is a predicate."""
         raw = super().compare(op, type, a, b)
-        self._fold(raw, primitives.COMPARE[op], a, b)
+        self._fold(raw, primitives.compare(op, type), a, b)
         if a in self.unset or b in self.unset:
             self._compare_unset(op, type, raw, a, b)
         return raw

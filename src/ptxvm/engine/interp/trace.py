@@ -119,7 +119,7 @@ class TraceAlgebra:
 
     def compare(self, op: str, type: Type, a: str, b: str) -> str:
         """A comparison; the result is a predicate."""
-        return self.apply(primitives.COMPARE[op], a, b)
+        return self.apply(primitives.compare(op, type), a, b)
 
     def select(self, type: Type, condition: str, a: str, b: str) -> str:
         """`a` where the condition holds, else `b`."""
