@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptxvm.api import Kernel, load
+from ptxvm.campaign.random_kernels.columns import COLUMN, by_column
 from ptxvm.campaign.random_kernels.kernels import DOUBLES_AT, SIZE, STRIDE, Launch, RandomKernel, Watch
 from ptxvm.campaign.random_kernels.memory import INPUT
 from ptxvm.campaign.random_kernels.rows import ROWS
@@ -29,7 +30,8 @@ STRANGE = np.array(
 
 
 TIER = "PTXVM_TIER"
-NO_ROWS = np.zeros(16, np.uint8)
+UNUSED = np.zeros(16, np.uint8)
+"""An array that a kernel does not access."""
 ENGINES: tuple[EngineName, ...] = ("interp", "auto")
 """Each counts and checks; compiled code where it can."""
 
@@ -41,8 +43,8 @@ def compare(random: RandomKernel) -> None:
         for launch in random.launches:
             compare_launch(random, launch, kernel)
         if random.locks:
-            return  # how often a lane spins is chance
-        if random.watch is Watch.PROFILE and not random.stray:
+            return
+        if random.watch is Watch.PROFILE and not random.stray and not random.spins:
             compare_profiles(random, kernel)
         if random.watch in CHECKED:
             compare_checked(random, kernel)
@@ -61,7 +63,7 @@ def compare_launch(random: RandomKernel, launch: Launch, kernel: Kernel) -> None
     one = memory.rows()
     too = launched(memory, kernel, engine="jit").thread_instructions
     assert_same(one, memory.rows(), launch)
-    if not random.locks and counted != too:
+    if not random.spins and counted != too:
         raise AssertionError(f"the engines count {counted} and {too} instructions of {launch}")
 
 
@@ -164,7 +166,7 @@ def launched(memory: Memory, kernel: Kernel, **how: Any) -> LaunchResult:  # noq
 
 
 class Memory:
-    """The arrays of a launch: what it reads, each thread's own, words that all update, results, and rows that it reads.
+    """The arrays of a launch: what it reads, each thread's own, words that all update, results, rows to read, and columns.
 
     They stay where they are from one launch to the next: what an address is that lies beside them does not change.
     """
@@ -173,8 +175,9 @@ class Memory:
         self.random, self.launch = random, launch
         threads = launch.ctas * random.threads
         inputs, work = words(launch.seed, INPUT // 4), words(launch.seed + 1, threads * STRIDE // 4)
-        rows = words(launch.seed + 2, ROWS // 4).view(np.uint8)[: ROWS - launch.skew] if random.has_rows else NO_ROWS
-        self.first = [inputs, work, np.zeros(17, np.uint64), np.zeros(threads * SIZE, np.uint8), rows]
+        rows = words(launch.seed + 2, ROWS // 4).view(np.uint8)[: ROWS - launch.skew] if random.has_rows else UNUSED
+        columns = words(launch.seed + 3, 4 * -(-threads * COLUMN // 16)).view(np.uint8) if random.has_columns else UNUSED
+        self.first = [inputs, work, np.zeros(17, np.uint64), np.zeros(threads * SIZE, np.uint8), rows, columns]
         self.arrays = [fenced(each) for each in self.first]
 
     def fill(self) -> None:
@@ -184,11 +187,13 @@ class Memory:
 
     def rows(self) -> dict[str, Array]:
         """A copy of what is written, by thread, with one NaN."""
-        work, shared, out = (self.arrays[n].copy() for n in (1, 2, 3))
+        work, shared, out, columns = (self.arrays[n].copy() for n in (1, 2, 3, 5))
+        threads = self.launch.ctas * self.random.threads
         return {
             "result": one_nan(out.reshape(-1, SIZE), DOUBLES_AT),
             "work": one_nan(work.view(np.uint8).reshape(-1, STRIDE), slice(STRIDE - 16, STRIDE - 8)),
             "shared": shared.view(np.uint8).reshape(-1, 8),
+            "columns": by_column(columns, threads) if self.random.has_columns else columns.reshape(1, -1),
         }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+import enum
+from functools import lru_cache
 
 from ptxvm.campaign.random_kernels import strategies as st
+from ptxvm.campaign.random_kernels.columns import column
 from ptxvm.campaign.random_kernels.compiled import counted, reduction, tile, walk
-from ptxvm.campaign.random_kernels.memory import DOUBLES, WRAPS, access, atomic, copy, row
+from ptxvm.campaign.random_kernels.memory import DOUBLES, WIDE, WRAPS, access, atomic, copy, row
 from ptxvm.campaign.random_kernels.parts import ALL, MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
 from ptxvm.campaign.random_kernels.rows import row_walk
+from ptxvm.campaign.random_kernels.shared import bulk_copy, cells, histogram, tickets
 from ptxvm.campaign.random_kernels.warps import BARRIERS, NOBODY, collective, exchange, inside, meeting
 from ptxvm.dataclass import dataclass
 
@@ -185,54 +188,91 @@ LEAVE = st.builds(lambda when, how: Statement(f"{when[0]}{when[1]} {how};"), con
 """Some lanes end, in a kernel in which no others wait for them."""
 
 
+class Family(enum.Enum):
+    """What statements do.  A kernel has those of some families: a few that meet often find what all together seldom do."""
+
+    VALUES = enum.auto()
+    MEMORY = enum.auto()
+    COLUMNS = enum.auto()
+    ATOMICS = enum.auto()
+    ROWS = enum.auto()
+    ARMS = enum.auto()
+    BRANCHES = enum.auto()
+    LOOPS = enum.auto()
+    GRAPHS = enum.auto()
+    ELEMENTS = enum.auto()
+    WARPS = enum.auto()
+    CTAS = enum.auto()
+
+
 @dataclass(frozen=True)
 class Setting:
-    """What the blocks of a kernel may have: the shape of its CTAs, calls, lanes that end early; at most so many statements.
+    """What the blocks of a kernel may have: the shape of its CTAs, families, calls, lanes that end early.
 
-    In a `stray` kernel some accesses are wrong.
+    A block has at most so many statements.  In a `stray` kernel some accesses are wrong.
     """
 
     shape: Shape
+    families: frozenset[Family]
     calls: bool
     leaves: bool
     most: int
     stray: bool = False
 
 
-@cache
+@lru_cache(maxsize=64)
 def block(depth: int, mask: str, setting: Setting) -> Strategy[Block]:
     """Some statements; `mask` names the lanes that are sure to be here together, `ALL` all of a CTA, or is empty."""
-    simple = [
-        *[pure()] * 4, filled(MOVES), filled(WRAPS), access(), access(), row(), row(), atomic(), filled(DOUBLES), copy(),
-    ]  # fmt: skip
-    choices = [st.one_of(*simple)] * 3
-    if mask:
-        choices += [collective(setting.shape, mask)] * 2
-    if mask == ALL:
-        choices.append(
-            st.one_of(filled(BARRIERS, NOBODY), exchange(setting.shape), tile(setting.shape), reduction(setting.shape))
-        )
+    found = simple(setting) + together(mask, setting)
     if setting.calls:
-        choices.append(call())
+        found.append(call())
     if setting.calls and mask:
-        choices.append(meeting(mask))
+        found.append(meeting(mask))
     if depth:
-        apart, alike = block(depth - 1, "", setting), block(depth - 1, mask, setting)
-        choices += [
-            branch(apart),
-            branch(apart),
-            arms(),
-            arms(rows=True),
-            loop(depth, alike, apart),
-            switch(apart),
-            tangle(depth, apart),
-            nested(depth, apart),
-        ]
-        choices += [*[counted(setting.shape, alike, apart)] * 3, walk(apart)]
-        choices += [row_walk(apart, stray=setting.stray)] * (4 if setting.stray else 2)
-        if setting.leaves:
-            choices.append(LEAVE)
-    if depth and mask and inside(mask):
+        found += nesting(depth, mask, setting)
+    return st.lists(st.one_of(*(found or [pure()])), 0, setting.most)
+
+
+def simple(setting: Setting) -> list[Strategy[Statement]]:
+    """Statements of lanes by themselves, without blocks."""
+    stray, some = setting.stray, setting.families
+    families = {
+        Family.VALUES: [*[pure()] * 4, filled(MOVES), filled(WRAPS)],
+        Family.MEMORY: [*[access(stray=stray)] * 2, row(), row(), filled(DOUBLES), copy()],
+        Family.ATOMICS: [atomic(), atomic(), filled(WIDE, NOBODY)],
+        Family.COLUMNS: [*[column(stray=stray)] * 2],
+    }
+    found = [each for family, strategies in families.items() if family in some for each in strategies]
+    return [st.one_of(*found)] * 3 if found else []
+
+
+def together(mask: str, setting: Setting) -> list[Strategy[Statement]]:
+    """Statements that the lanes of a mask, or all threads of a CTA, run together."""
+    shape, found = setting.shape, list[Strategy[Statement]]()
+    if mask and Family.WARPS in setting.families:
+        found += [collective(shape, mask)] * 2
+    if mask == ALL and Family.CTAS in setting.families:
+        found.append(st.one_of(filled(BARRIERS, NOBODY), exchange(shape), tile(shape), reduction(shape)))
+        found.append(st.one_of(cells(shape, stray=setting.stray), histogram(shape), tickets(shape), bulk_copy(shape)))
+    return found
+
+
+def nesting(depth: int, mask: str, setting: Setting) -> list[Strategy[Statement]]:
+    """Statements that have blocks."""
+    apart, alike = block(depth - 1, "", setting), block(depth - 1, mask, setting)
+    stray, some = setting.stray, setting.families
+    families = {
+        Family.BRANCHES: [branch(apart), branch(apart)],
+        Family.ARMS: [arms(), arms(rows=True)],
+        Family.LOOPS: [loop(depth, alike, apart), nested(depth, apart)],
+        Family.GRAPHS: [switch(apart), tangle(depth, apart)],
+        Family.ELEMENTS: [*[counted(setting.shape, alike, apart)] * 3, walk(apart)],
+        Family.ROWS: [row_walk(apart, stray=stray)] * (4 if stray else 2),
+    }
+    found = [each for family, strategies in families.items() if family in some for each in strategies]
+    if setting.leaves:
+        found.append(LEAVE)
+    if mask and inside(mask) and Family.WARPS in some:
         own = block(depth - 1, inside(mask), setting)
-        choices += [parted(mask, own), parted(mask, own), thinning(depth, mask, own)]
-    return st.lists(st.one_of(*choices), 0, setting.most)
+        found += [parted(mask, own), parted(mask, own), thinning(depth, mask, own)]
+    return found

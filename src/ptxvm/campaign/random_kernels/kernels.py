@@ -1,13 +1,15 @@
 """Random kernels as strategies: statements in blocks, which are printed as PTX, and what is launched.
 
 A kernel has arithmetic of every form in the catalog that is a function of registers, loads, stores and atomics of all
-types through all windows, at addresses that wrap on their way, what compilers write (loops over arrays by an index or a
-pointer, tiles and reductions in shared memory), shuffles, votes and products of matrices of warps and of
-parts of warps that know who they are, branches, loops that are left from within, graphs that are not reducible, switches,
-calls (by name, through pointers, of themselves), barriers and locks; or lanes that end early, and nothing that waits for them.
-What it leaves does not depend on the order in which
-threads run: each writes its own memory, or updates a word by one operation whose order does not show; others' memory is
-read behind a barrier.
+types through all windows, at addresses that wrap on their way; what compilers write (loops over arrays by an index or a
+pointer, rows of all threads, tiles, reductions, histograms and copies in bulk in shared memory); shuffles, votes and
+products of matrices of warps and of parts of warps that know who they are; branches, loops that are left from within,
+graphs that are not reducible, switches, calls (by name, through pointers, of themselves), barriers and locks; or lanes
+that end early, and nothing that waits for them.  Half of the kernels have a few families of statements alone, which then
+meet more often.
+
+What it leaves does not depend on the order in which threads run: each writes its own memory, or updates a word by one
+operation whose order does not show; others' memory is read behind a barrier.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from math import prod
 from random import Random
 
 from ptxvm.campaign.random_kernels import strategies as st
+from ptxvm.campaign.random_kernels.columns import PERMUTATIONS, column_registers
 from ptxvm.campaign.random_kernels.compiled import FEW, MANY
-from ptxvm.campaign.random_kernels.control import Setting, block
+from ptxvm.campaign.random_kernels.control import Family, Setting, block
 from ptxvm.campaign.random_kernels.memory import OWN, size_of
 from ptxvm.campaign.random_kernels.parts import ALL, REGISTERS, Block, R, Shape, Statement, pure, written
+from ptxvm.campaign.random_kernels.shared import CELL, MORE
 from ptxvm.campaign.random_kernels.warps import ARRIVAL, LOCK
 from ptxvm.dataclass import dataclass
 from ptxvm.machine.settings import Tiering
@@ -96,8 +100,8 @@ class Launch:
 class RandomKernel:
     """A kernel, the shape of its CTAs, and how it is launched.
 
-    `locks` where lanes spin, `leaves` where some end early, `stray` where accesses are wrong.  `dead` are registers that
-    nothing reads in the end.  Code is compiled as `tier` says.
+    `locks` where lanes wait for a lock, `leaves` where some end early, `stray` where accesses are wrong.  `dead` are registers
+    that nothing reads in the end.  Code is compiled as `tier` says.  `permutation` says which column a thread has.
     """
 
     body: Block
@@ -110,6 +114,7 @@ class RandomKernel:
     watch: Watch = Watch.NOTHING
     stray: bool = False
     tier: Tiering = Tiering.AUTO
+    permutation: str = PERMUTATIONS[0]
 
     @property
     def threads(self) -> int:
@@ -125,6 +130,16 @@ class RandomKernel:
     def has_rows(self) -> bool:
         """Does it read the array of rows?"""
         return "%rows" in written(self.body)
+
+    @cached_property
+    def has_columns(self) -> bool:
+        """Does it access the array of columns?"""
+        return "%columns" in written(self.body)
+
+    @cached_property
+    def spins(self) -> bool:
+        """Do threads wait in loops, so that what they run is chance?"""
+        return self.locks or "try_wait" in written(self.body)
 
     @cached_property
     def text(self) -> str:
@@ -155,7 +170,8 @@ class RandomKernel:
                 ]
             ),
             whole=-(-self.threads // 32) * 32,
-            tile=4 * self.threads,
+            tile=CELL * self.threads + MORE,
+            column="\n".join(column_registers(self.permutation)) if self.has_columns else "",
         )
 
     def __repr__(self) -> str:
@@ -208,12 +224,12 @@ def size(lines: Block) -> int:
 @st.composite
 def kernels(draw: st.Draw) -> RandomKernel:
     """A random kernel, and how it is launched."""
-    shape, calls = draw(st.sampled_from(SHAPES)), draw(st.booleans())
-    leaves = draw(st.sampled_from([False, False, False, True]))
+    shape, families = draw(st.sampled_from(SHAPES)), draw(some_families())
+    calls, leaves = draw(st.booleans()), draw(st.sampled_from([False, False, False, True]))
     locks = not leaves and prod(shape) <= CROWDED and draw(st.sampled_from([False, False, False, True]))
     pieces, depth, most = draw(st.sampled_from(SIZES))
-    stray = not leaves and not locks and draw(st.sampled_from([False] * 5 + [True]))
-    whole = block(depth, "" if leaves else ALL, Setting(shape, calls, leaves, most, stray))
+    stray = not leaves and not locks and draw(st.sampled_from([False] * 3 + [True]))
+    whole = block(depth, "" if leaves else ALL, Setting(shape, families, calls, leaves, most, stray))
     body = draw(bodies(whole, pieces, arrivals=calls and not leaves).filter(partial(is_short, shape)))
     if prod(shape) < LARGE and len(written(body).splitlines()) <= SHORT:
         body = body * draw(st.sampled_from([1, 1, 1, 1, 1, 1, 1, 4]))
@@ -227,9 +243,17 @@ def kernels(draw: st.Draw) -> RandomKernel:
     names = [f"%{letter}{n}" for letter, (_, count) in REGISTERS.items() for n in range(count)]
     dead = frozenset(draw(st.samples(names, draw(st.integers(0, len(names) // 2)))))
     watch = draw(st.sampled_from([*[Watch.NOTHING] * 4, Watch.PROFILE, Watch.PROFILE, Watch.CHECKS, Watch.SYNC]))
-    tier = draw(st.sampled_from([Tiering.AUTO, Tiering.AUTO, Tiering.QUICK, Tiering.BEST]))
+    tier = draw(st.sampled_from([Tiering.AUTO, Tiering.QUICK, Tiering.BEST, Tiering.BEST]))
     runs = draw(launches(shape, 1 if locks else LAUNCHES, SKEWS[stray]))
-    return RandomKernel(body, functions, shape, runs, locks, leaves, dead, watch, stray, tier)
+    permutation = draw(st.sampled_from(PERMUTATIONS))
+    return RandomKernel(body, functions, shape, runs, locks, leaves, dead, watch, stray, tier, permutation)
+
+
+@st.composite
+def some_families(draw: st.Draw) -> frozenset[Family]:
+    """All families, or a few of them."""
+    every = list(Family)
+    return frozenset(every if draw(st.booleans()) else draw(st.samples(every, draw(st.integers(1, 4)))))
 
 
 @st.composite
@@ -262,8 +286,8 @@ USED = re.compile(r"%[rdfghp]\d\b")
 COUNTS = re.compile(r"%(?:counts|anywords)\b")
 SHARED = re.compile(r"%(?:own|any|either|buffer)\b")
 LOCAL = re.compile(r"%(?:stack|anystack)\b")
-OWN_REGISTERS = re.compile(r"%[u-z][a-z]\d+\b")
-OWN_TYPES = {"x": "b32", "y": "b64", "z": "pred", "v": "f32", "u": "b16", "w": "f64"}
+OWN_REGISTERS = re.compile(r"%[s-z][a-z]\d+\b")
+OWN_TYPES = {"x": "b32", "y": "b64", "z": "pred", "v": "f32", "u": "b16", "w": "f64", "s": "b128"}
 """The registers that a statement declares for itself, by their first letter."""
 SHARED_CELLS, LOCAL_CELLS = [("shared", "%own")], [("local", "%stack")]
 VECTORS = {"r": 4, "d": 2, "f": 4, "g": 2, "h": 4}
@@ -413,15 +437,15 @@ TEMPLATE = """.version 9.0
 .const .align 16 .b32 table[32] = {{ 1, 2, 3, 4, 5, 0x80000000, 0x7f800000, 0xffffffff, 0x3f800000, 9, 10, 11, 12, 13, 14 }};
 .extern .shared .align 16 .b8 buffer[];
 {functions}
-.visible .entry random(.param .u64 in, .param .u64 work, .param .u64 words, .param .u64 out, .param .u64 rows, .param .u32 n,
-    .param .u32 m)
+.visible .entry random(.param .u64 in, .param .u64 work, .param .u64 words, .param .u64 out, .param .u64 rows,
+    .param .u64 columns, .param .u32 n, .param .u32 m)
 {{
 {registers}
 {own}
     .reg .b32 %c<4>, %b<4>, %m<3>;
     .reg .pred %q<2>;
-    .reg .b32 %t0, %t2, %own, %buffer, %counts, %thread, %whole, %few, %many, %total, %n<6>;
-    .reg .b64 %t1, %t3, %in, %rows, %words, %anywords, %any, %anystack, %either, %mine, %result, %stack;
+    .reg .b32 %t0, %t2, %own, %buffer, %counts, %thread, %whole, %few, %many, %total, %column, %n<6>;
+    .reg .b64 %t1, %t3, %in, %rows, %columns, %words, %anywords, %any, %anystack, %either, %mine, %result, %stack;
     .shared .align 16 .b8 counts[144];
     .shared .align 16 .b8 tile[{tile}];
     .local .align 16 .b8 stack[64];
@@ -430,6 +454,7 @@ TEMPLATE = """.version 9.0
     ld.param.u64 %words, [words];
     ld.param.u64 %result, [out];
     ld.param.u64 %rows, [rows];
+    ld.param.u64 %columns, [columns];
     ld.param.u32 %few, [n];
     ld.param.u32 %many, [m];
     mov.u32 %n0, %tid.x;
@@ -460,6 +485,9 @@ TEMPLATE = """.version 9.0
     mov.u32 %t0, %nctaid.x;
     mov.u32 %t2, %ctaid.x;
     mul.lo.u32 %total, %total, %t0;
+    mov.u32 %t0, %nctaid.z;
+    mul.lo.u32 %total, %total, %t0;
+    mov.u32 %t0, %nctaid.x;
     mad.lo.u32 %n5, %n5, %t0, %t2;
     mad.lo.u32 %n5, %n5, %n4, %thread;
     mad.wide.u32 %mine, %n5, 80, %mine;
@@ -467,6 +495,7 @@ TEMPLATE = """.version 9.0
     and.b32 %t0, %thread, 5;
     setp.eq.u32 %q0, %t0, 4;
     selp.b64 %either, %any, %mine, %q0;
+{column}
 {fill}
 {body}
 {save}

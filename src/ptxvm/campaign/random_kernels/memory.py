@@ -21,6 +21,22 @@ def size_of(type: str) -> int:
     return int(type.lstrip("bfsu").removesuffix("x2")) // 8 * (2 if type.endswith("x2") else 1)
 
 
+def letters_of(type: str, *, store: bool) -> str:
+    """The letters of the registers that an access of a type takes; for a store not those that are wider."""
+    return CELLS[type].replace("d", "") if store and size_of(type) < 8 else CELLS[type]
+
+
+AWAY = {"%t0": 1 << 24, "%t1": 1 << 40}  # bytes behind which there is nothing, in shared memory and elsewhere
+
+
+@st.composite
+def misplaced(draw: st.Draw, where: str, size: int) -> str:
+    """Nothing; or a line that moves the address of some lanes of an access off its multiple, or to where nothing is."""
+    distance = draw(st.sampled_from([0, 0, 0, size // 2, size // 2, AWAY[where]]))
+    bits = {"%t0": 32, "%t1": 64}[where]
+    return f"@{draw(st.sampled_from(['', '!']))}{draw(P)} add.s{bits} {where}, {where}, {distance};" if distance else ""
+
+
 @st.composite
 def place(draw: st.Draw, base: str, size: int) -> tuple[str, str]:
     """An address in the thread's own memory, a constant or what a register says; and the lines that compute it."""
@@ -73,8 +89,8 @@ WRAPS = [
 
 
 @st.composite
-def access(draw: st.Draw) -> Statement:
-    """A load or a store of the thread's own memory, or a load of what nobody writes."""
+def access(draw: st.Draw, *, stray: bool = False) -> Statement:
+    """A load or a store of the thread's own memory, or a load of what nobody writes; a `stray` one may be wrong."""
     type, base = draw(st.sampled_from(list(CELLS))), draw(st.sampled_from([*BASES, "in", "const"]))
     size = size_of(type)
     count = draw(st.sampled_from([n for n in (1, 1, 2, 4) if n * size <= 16]))
@@ -87,6 +103,11 @@ def access(draw: st.Draw) -> Statement:
     if base in ("in", "const"):
         return Statement(draw(elsewhere(base, f"{vector}.{type}", size * count, registers)))
     lines, where = draw(place(draw(st.sampled_from(BASES[base])), size * count))
+    if stray:
+        start, _, at = where.partition("+")
+        own = "%t0" if start in ("%own", "%t0") else "%t1"
+        lines += f"add.s{32 if own == '%t0' else 64} {own}, {start}, {at or 0};\n{draw(misplaced(own, size * count))}\n"
+        where = own
     word = draw(st.sampled_from(["", "", ".volatile"])) if count == 1 and base != "local" else ""
     space = f".{base}" if base else ""
     guard = draw(GUARD)
@@ -180,6 +201,22 @@ DOUBLES = [
     "red.global.add.f64 [%mine+64], {g};",
 ]  # fmt: skip
 """Doubles in memory have a place of their own: which payload a NaN has that arithmetic on two NaNs gives is open."""
+
+WIDE = [
+    "atom.global.add.v2.f32 {{%f0, %f1}}, [%mine+8], {{%f2, %f3}};",
+    "red.global.add.v4.f32 [%mine+32], {{%f3, %f2, %f1, %f0}};",
+    "mov.b128 %sa@n, {{%d0, {d}}};\natom.global.exch.b128 %sa@n, [%mine+16], %sa@n;\nmov.b128 {{%d2, %d3}}, %sa@n;",
+    """mov.b128 %sa@n, {{{d}, %d1}};
+    mov.b128 %sb@n, {{%d2, {d}}};
+    atom.global.cas.b128 %sa@n, [%mine+32], %sa@n, %sb@n;
+    mov.b128 {{%d4, %d1}}, %sa@n;""",
+    """and.b32 %t0, {r}, 992;
+    cvt.u64.u32 %t1, %t0;
+    add.s64 %t1, %t1, %in;
+    ld.global.v8.b32 {{%r7, %r6, %r5, %r4, %r3, %r2, %r1, %r0}}, [%t1];""",
+    "mad.wide.u32 %t1, %n1, 32, %in;\nld.global.v4.b64 {{%d0, %d1, %d2, %d3}}, [%t1];",
+]  # fmt: skip
+"""Accesses and atomic operations of several elements, and of more than 8 bytes."""
 
 COPIES = [
     "cp.async.ca.shared.global [%own+{at}], [%mine+{at}], 4;\ncp.async.wait_all;",

@@ -2,11 +2,15 @@
 
 Loads side by side of one walk have types, widths, alignments and guards that differ; pointers step by constants, by what a
 register says and by what the loop computes, forwards and backwards.  Rows begin where the data, the thread or nothing says,
-and are walked again from their beginning, or on.  A thread that walks through its own memory stores to it, too.  In a `stray`
-kernel some of a walk lies outside of the array, or is misaligned.
+some lanes' better aligned than others', and are walked again from their beginning, or on.  Half of the walks are plain, as
+most that people write: long, in small steps, and not left from within.  A thread that walks through its own memory stores
+to it, too.  In a `stray` kernel some of a walk lies outside of the array, or is misaligned, often in some lanes alone and
+only after some iterations.
 """
 
 from __future__ import annotations
+
+import enum
 
 from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.memory import OWN, size_of
@@ -14,9 +18,20 @@ from ptxvm.campaign.random_kernels.parts import REGISTERS, Block, D, F, G, H, P,
 from ptxvm.dataclass import dataclass
 
 ROWS = 48 << 10  # bytes of the array
-UNIT = 16  # bytes, of which the beginning of a row is a multiple, so that all accesses may be aligned
+UNIT = 16  # bytes of the longest access
+UNITS = (16, 16, 16, 8, 4)  # bytes of which the beginnings of rows are multiples, and so the longest accesses
+SHORT_UNITS = (8, 8, 4)  # where there shall be longer ones
 STRAYS = 96  # bytes by which a row of a stray kernel may lie outside of the array, at most
 STEPS = (4, 8, 8, 8, 16, 16, 24, 32, 64, 72, 128, 1, 2, 0, -8, -16, -4)
+PLAIN_STEPS = (4, 4, 8, 8, 16, 1, 2)
+
+
+class Wrong(enum.Enum):
+    """What is wrong with a walk: nothing, where rows begin, or single accesses, which are longer than their addresses allow."""
+
+    NOTHING = enum.auto()
+    BEGIN = enum.auto()
+    LENGTH = enum.auto()
 
 
 @dataclass(frozen=True)
@@ -37,8 +52,9 @@ class Area:
 ARRAY = Area("%rows", ROWS - 64, STEPS, (7, 63, 255, 1023), 24 << 10, 128)  # which may be a little shorter
 MINE = Area("%mine", OWN, (4, 8, 1, 2, 0, -4, -8), (0, 1), 24, 16)
 
+BY_DATA = "and.b32 %t0, %thread, 255;\nmad.wide.u32 %t1, %t0, 4, %in;\nld.global.u32 %xa@n, [%t1];"
 STARTS = [
-    "and.b32 %t0, %thread, 255;\nmad.wide.u32 %t1, %t0, 4, %in;\nld.global.u32 %xa@n, [%t1];",
+    *[BY_DATA] * 3,
     "mul.lo.u32 %xa@n, %thread, {pitch};", "mul.lo.u32 %xa@n, %n5, {pitch};", "mul.lo.u32 %xa@n, %n0, {pitch};",
     "sub.u32 %xa@n, 200, %thread;", "mov.u32 %xa@n, {pitch};", "mov.u32 %xa@n, {r};", "shr.u32 %xa@n, %thread, 3;",
     "xor.b32 %xa@n, %thread, {pitch};", "selp.b32 %xa@n, {pitch}, %thread, {p};", "mov.u32 %xa@n, %ctaid.x;",
@@ -47,8 +63,9 @@ STARTS = [
 PITCHES = (1, 2, 3, 4, 5, 8, 9, 16, 40, 64)
 BOUNDS = ["and.b32 %xa@n, %xa@n, {last};", "min.u32 %xa@n, %xa@n, {last};"]
 SCALES = [
-    "mad.wide.u32 {y}, %xa@n, 16, {y};", "mul.wide.u32 %t1, %xa@n, 16;\nadd.s64 {y}, {y}, %t1;",
-    "shl.b32 %xa@n, %xa@n, 4;\ncvt.u64.u32 %t1, %xa@n;\nadd.s64 {y}, {y}, %t1;", "mad.wide.s32 {y}, %xa@n, 16, {y};",
+    "mad.wide.u32 {y}, %xa@n, {unit}, {y};", "mul.wide.u32 %t1, %xa@n, {unit};\nadd.s64 {y}, {y}, %t1;",
+    "mul.lo.u32 %xa@n, %xa@n, {unit};\ncvt.u64.u32 %t1, %xa@n;\nadd.s64 {y}, {y}, %t1;",
+    "mad.wide.s32 {y}, %xa@n, {unit}, {y};",
 ]  # fmt: skip
 COUNTS = [
     "mov.u32 %xb@n, {most};", "mov.u32 %xb@n, {most};", "mov.u32 %xb@n, %many;", "mov.u32 %xb@n, %few;",
@@ -89,6 +106,7 @@ MOVES = [
 ]  # fmt: skip
 """How a pointer steps on, and by how many steps at most: `%xc@n` is a thread's number below 4, `%xd@n` that of the turn."""
 TURNS = (1, 2, 3, 5, 8, 17, 33, 63)
+PLAIN_TURNS = (9, 17, 33, 63)
 FEW_TURNS = 8  # where there is more in a loop
 BREAKS = ["", "", "", "setp.eq.u32 %zb@n, {r}, %xd@n;\n@%zb@n bra OUT@n;", "@{p} bra OUT@n;", "@!{p} bra NEXT@n;"]
 OTHERS = [
@@ -102,13 +120,17 @@ TEST = ["setp.lt.u32 %zc@n, %xd@n, %xb@n;\n@%zc@n bra TURN@n;", "setp.ge.u32 %zc
 
 @dataclass(frozen=True)
 class Pointer:
-    """A register that steps through memory, and its first value; the bytes that it passes in a turn, and their multiple."""
+    """A register that steps through memory, and its first value; the bytes that it passes in a turn.
+
+    Rows begin at multiples of `unit` bytes, and the register is a multiple of `aligned` bytes then.
+    """
 
     register: str
     first: str
     steps: str
     least: int
     most: int
+    unit: int
     aligned: int
 
     def turns(self, most: int, area: Area) -> int:
@@ -117,39 +139,48 @@ class Pointer:
 
 
 @st.composite
-def pointer(draw: st.Draw, letter: str, first: str, area: Area) -> Pointer:
+def pointer(draw: st.Draw, letter: str, first: str, area: Area, wrong: Wrong, *, plain: bool) -> Pointer:
     """A pointer that steps by a constant, by a number of its thread, or by one of the turn."""
-    name, step = f"%y{letter}@n", draw(st.sampled_from(area.steps))
-    lines, most = draw(st.sampled_from(MOVES))
-    steps = lines.format(y=name, step=step, minus=-step)
-    return Pointer(name, f"%y{first}@n", steps, min(0, most * step), max(0, most * step), min(step & -step or UNIT, UNIT))
+    name, step = f"%y{letter}@n", draw(st.sampled_from(PLAIN_STEPS if plain and area is ARRAY else area.steps))
+    lines, most = draw(st.sampled_from(MOVES[:3] if plain else MOVES))
+    steps, unit = (
+        lines.format(y=name, step=step, minus=-step),
+        draw(st.sampled_from(SHORT_UNITS if wrong is Wrong.LENGTH else UNITS)),
+    )
+    return Pointer(name, f"%y{first}@n", steps, min(0, most * step), max(0, most * step), unit, min(step & -step or unit, unit))
 
 
 @st.composite
-def start(draw: st.Draw, each: Pointer, turns: int, area: Area, *, stray: bool) -> list[str]:
-    """The lines that compute where a pointer begins: all of its walk lies in the area, or nearly all of a stray one."""
+def start(draw: st.Draw, each: Pointer, turns: int, area: Area, wrong: Wrong) -> list[str]:
+    """The lines that compute where a pointer begins: all of its walk lies in the area, or nearly all of a wrong one."""
     last = draw(st.sampled_from(area.lasts))
     low, high = -turns * each.least, area.size - UNIT * last - turns * each.most - area.beside
     low += -low % UNIT
     at = low + UNIT * draw(st.integers(0, (high - low) // UNIT))
-    if stray and area is ARRAY:
+    if wrong is Wrong.BEGIN:
         at = draw(st.sampled_from([low - STRAYS, at, high + STRAYS])) + draw(st.sampled_from([0, 0, 0, 0, 8, 4, 1]))
     templates = [draw(st.sampled_from(some)) for some in (STARTS, BOUNDS, SCALES)]
-    values = {"last": last, "pitch": draw(st.sampled_from(PITCHES)), "r": draw(R), "p": draw(P), "y": each.first}
+    pitch, unit = draw(st.sampled_from(PITCHES)), each.unit
+    values = {"last": last, "pitch": pitch, "unit": unit, "r": draw(R), "p": draw(P), "y": each.first}
     return [f"add.s64 {each.first}, {area.base}, {at};", *"\n".join(templates).format(**values).splitlines()]
 
 
 @st.composite
-def element(draw: st.Draw, pointers: list[Pointer], number: int, area: Area, *, stray: bool) -> list[str]:
+def element(draw: st.Draw, pointers: list[Pointer], number: int, area: Area, wrong: Wrong) -> list[str]:
     """A load of one to four elements behind a pointer, and what is done with them; of the thread's own memory a store, too."""
     where = draw(st.sampled_from(pointers))
-    widest = UNIT if stray and area is ARRAY else where.aligned
+    too_long = wrong is Wrong.LENGTH and where.aligned < UNIT and draw(st.booleans())
+    widest, least = (UNIT, 2 * where.aligned) if too_long else (where.aligned, 1)
     type = draw(st.sampled_from([each for each in TYPES if size_of(each) <= widest and (area is ARRAY or each != "f64")]))
     size, letter = size_of(type), draw(st.sampled_from(TYPES[type]))
-    count = draw(st.sampled_from([n for n in (1, 1, 1, 2, 4) if n * size <= widest]))
-    at = size * count * draw(st.integers(0, min(7, area.beside // (size * count) - 1)))
+    counts = [n for n in (1, 1, 1, 2, 4) if least <= n * size <= widest]
+    count = draw(st.sampled_from(counts or [min(4, widest // size)]))
+    far = draw(st.sampled_from([0, 0, 1, 7]))  # a pointer's loads are often near each other
+    at = size * count * draw(st.integers(0, min(far, area.beside // (size * count) - 1)))
     names = [f"{HELD[letter]}{'klmnopqrstuvwxyz'[4 * number + n]}@n" for n in range(count)]
-    guard = draw(st.sampled_from(["", "", "", "@%zg@n ", "@!%zg@n ", f"@{draw(P)} "]))
+    guard = draw(st.sampled_from(["", "", "", "", "@%zg@n ", "@!%zg@n ", "@%zl@n ", f"@{draw(P)} "]))
+    if too_long and draw(st.integers(0, 3)):
+        guard = "@%zl@n "  # so that there has been a walk before the fault
     word = draw(st.sampled_from([".global", ".global", ".global", "", ".global.cg", ".global.nc" if area is ARRAY else ""]))
     group = f"{{{', '.join(names)}}}" if count > 1 else names[0]
     lines = [f"{guard}ld{word}{f'.v{count}' * (count > 1)}.{type} {group}, [{where.register}+{at}];"]
@@ -165,22 +196,32 @@ def element(draw: st.Draw, pointers: list[Pointer], number: int, area: Area, *, 
 @st.composite
 def row_walk(draw: st.Draw, apart: Strategy[Block], *, stray: bool) -> Statement:
     """A loop along a row, perhaps in one over rows, by one to three pointers."""
-    area = draw(st.sampled_from([ARRAY, ARRAY, MINE]))
-    pointers = [draw(pointer(*each, area)) for each in [("a", "d"), ("b", "e"), ("c", "f")][: draw(st.integers(1, 3))]]
+    area = draw(st.sampled_from([ARRAY, ARRAY, ARRAY, MINE]))
+    plain = draw(st.booleans())
+    wrong = draw(st.sampled_from([Wrong.BEGIN, Wrong.LENGTH, Wrong.LENGTH])) if stray and area is ARRAY else Wrong.NOTHING
+    pointers = [
+        draw(pointer(*each, area, wrong, plain=plain))
+        for each in [("a", "d"), ("b", "e"), ("c", "f")][: draw(st.integers(1, 3))]
+    ]
     rows, rewinds = draw(st.integers(1, 3)), draw(st.booleans())
-    inner = draw(apart) if draw(st.integers(0, 3)) == 0 else []
-    turns = min(each.turns(draw(st.sampled_from(TURNS)), area) for each in pointers)
+    inner = draw(apart) if not plain and draw(st.integers(0, 3)) == 0 else []
+    turns = min(each.turns(draw(st.sampled_from(PLAIN_TURNS if plain else TURNS)), area) for each in pointers)
     rows = rows if rewinds else min(rows, turns)
     turns = min(turns if rewinds else turns // rows, FEW_TURNS if inner else turns)
     values = {"r": draw(R), "p": draw(P), "at": 4 * draw(st.integers(0, OWN // 4 - 1)), "most": turns, "more": turns + 1}
     passed = turns if rewinds else turns * rows
-    before = [line for each in pointers for line in draw(start(each, passed, area, stray=stray))]
-    before += [draw(st.sampled_from(COUNTS)).format(**values), draw(st.sampled_from(ENDS)).format(**values)]
+    before = [line for each in pointers for line in draw(start(each, passed, area, wrong))]
+    before += [
+        draw(st.sampled_from(COUNTS[:1] if plain else COUNTS)).format(**values),
+        draw(st.sampled_from(ENDS)).format(**values),
+    ]
     before += [f"and.b32 %xc@n, {draw(R)}, 3;", "mov.u32 %xe@n, 0;"]
     places = [f"mov.b64 {each.register}, {each.first};" for each in pointers]
-    loads = [draw(element(pointers, n, area, stray=stray)) for n in range(draw(st.integers(1, 4)))]
-    body = [f"and.b32 %t0, %xd@n, 3;\nsetp.lt.u32 %zg@n, %t0, {draw(st.integers(0, 4))};", *("\n".join(load) for load in loads)]
-    body += [draw(st.sampled_from(each)).format(**values) for each in (OTHERS, BREAKS)]
+    loads = [draw(element(pointers, n, area, wrong)) for n in range(draw(st.sampled_from([1, 1, 2, 2, 3, 4])))]
+    body = [f"and.b32 %t0, %xd@n, 3;\nsetp.lt.u32 %zg@n, %t0, {draw(st.integers(0, 4))};"]
+    body += [f"setp.{draw(st.sampled_from(['eq', 'ge']))}.u32 %zl@n, %xd@n, {draw(st.integers(0, min(turns, 24)))};"]
+    body += ["\n".join(load) for load in loads]
+    body += [draw(st.sampled_from(each)).format(**values) for each in (OTHERS, BREAKS)] * (not plain)
     body += ["{0}"] * bool(inner)
     body += ["NEXT@n:", *[each.steps for each in pointers], "add.u32 %xd@n, %xd@n, 1;"]
     if draw(st.booleans()):  # the test stands before the loop and at its end

@@ -14,6 +14,7 @@ import ptxvm
 from ptxvm.campaign.fuzz import engines, kernels, litmus, text
 from ptxvm.campaign.fuzz.coverage import Coverage, Tracer
 from ptxvm.campaign.fuzz.seeds import declared_kernel, seeds
+from ptxvm.campaign.random_kernels.columns import PERMUTATIONS
 from ptxvm.campaign.random_kernels.control import arms
 from ptxvm.campaign.random_kernels.kernels import LONG, SHORT, Launch, RandomKernel, all_positions, kernel_of, random_kernel
 from ptxvm.campaign.random_kernels.memory import row
@@ -135,14 +136,27 @@ def test_random_kernels_are_valid_short_and_the_same_for_a_number() -> None:
 
 
 def test_random_kernels_have_what_compilers_write() -> None:
-    """Loops by an index and by a pointer, in steps of the grid too, tiles, reductions, and lanes that end early."""
+    """Loops by an index and a pointer, in steps of the grid too, rows of all threads, tiles, reductions, copies, early ends."""
     missing = {"%total;\n    bra LOOP", "setp.lt.u64 %za", "mov.u32 %xt", "shr.u32 %xs", " exit;", "call (%result), f1"}
+    missing |= {", %columns;", "st.shared.u32 [%xp", "mbarrier.try_wait", ".exch.b128", ".v8.b32"}
     for number in range(300):
         text = random_kernel(number).text
         missing = {each for each in missing if each not in text}
         if not missing:
             return
     pytest.fail(f"no kernel has {missing}")
+
+
+@pytest.mark.parametrize("permutation", sorted(set(PERMUTATIONS)))
+@pytest.mark.parametrize(("grid", "shape"), [((1, 2, 3), (5, 3, 2)), ((3,), (33,)), ((2, 1, 2), (1,)), ((1,), (16, 4))])
+def test_each_thread_has_a_column_of_its_own(permutation: str, grid: Shape, shape: Shape) -> None:
+    body = [Statement("mov.u32 %r0, %column;\nmov.b64 %d0, %columns;")]
+    launch = Launch(grid, 1, 0, 0)
+    kernel = RandomKernel(body, [], shape, [launch], permutation=permutation)
+    memory = engines.Memory(kernel, launch)
+    engines.launched(memory, ptxvm.load(kernel.text).kernel(), engine="interp")
+    columns = memory.rows()["result"][:, :4].copy().view(np.uint32).ravel()
+    assert sorted(columns) == list(range(launch.ctas * kernel.threads))
 
 
 def test_a_random_kernel_is_made_smaller_by_its_statements() -> None:
