@@ -17,7 +17,8 @@ from functools import cached_property, lru_cache
 
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis.bind import Binder, WholeModule, bind
-from ptxvm.analysis.bodies import Bodies, Lazy, labels_in
+from ptxvm.analysis.bodies import Bodies, Lazy
+from ptxvm.analysis.body_check import labels_in
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.debugging import Line

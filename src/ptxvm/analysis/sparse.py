@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 
 from ptxvm.analysis import passing
 from ptxvm.analysis.bind import Binder
-from ptxvm.analysis.bodies import OWN_VARIABLES, Bodies, BodyCheck, Doubt
+from ptxvm.analysis.bodies import OWN_VARIABLES, Bodies
+from ptxvm.analysis.body_check import BodyCheck, Doubt
 from ptxvm.analysis.body_lines import BlockCheck
 from ptxvm.analysis.memo import Key, Left
 from ptxvm.analysis.program import Function

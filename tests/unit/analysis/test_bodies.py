@@ -7,7 +7,7 @@ import pytest
 
 import ptxvm
 from ptxvm.algebra.types import Type
-from ptxvm.analysis import bodies
+from ptxvm.analysis import body_check
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.scope import register_shape
@@ -271,8 +271,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 texts.append(found[0].strip())
             return found
 
-    usual = bodies.STATEMENT
-    monkeypatch.setattr(bodies, "STATEMENT", Statement)
+    usual = body_check.STATEMENT
+    monkeypatch.setattr(body_check, "STATEMENT", Statement)
     return texts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxvm.analysis import bodies
+from ptxvm.analysis import body_check
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.known_functions import LONGEST, MOST, MOST_UNMET, KnownFunctions
 from ptxvm.syntax.source import Source
@@ -40,8 +40,8 @@ def some(count: int, text: str = TEXT) -> str:
 def walked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The functions whose bodies are walked."""
     names: list[str] = []
-    run = bodies.BodyCheck.run
-    monkeypatch.setattr(bodies.BodyCheck, "run", lambda self: (names.append(self.function.name), run(self)))
+    run = body_check.BodyCheck.run
+    monkeypatch.setattr(body_check.BodyCheck, "run", lambda self: (names.append(self.function.name), run(self)))
     return names
 
 

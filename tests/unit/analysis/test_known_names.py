@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ptxvm.analysis import bodies
+from ptxvm.analysis import body_check
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.syntax.source import Source
@@ -53,11 +53,11 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 texts.append(found[0].strip())
             return found
 
-    monkeypatch.setattr(bodies, "STATEMENT", Statement)
+    monkeypatch.setattr(body_check, "STATEMENT", Statement)
     return texts
 
 
-STATEMENT = bodies.STATEMENT
+STATEMENT = body_check.STATEMENT
 FIRST = "add.s32 %r1, %r1, 1;\n"
 """Known lines begin behind an instruction."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ptxvm.analysis import bodies
+from ptxvm.analysis import body_check
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.diagnostics import Diagnostic
@@ -34,13 +34,13 @@ def module(*bodies_: str) -> str:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The instructions that are read in full."""
     found: list[str] = []
-    instruction = bodies.BodyCheck.instruction
+    instruction = body_check.BodyCheck.instruction
 
-    def note(self: bodies.BodyCheck, node: tree.Instruction) -> object:
+    def note(self: body_check.BodyCheck, node: tree.Instruction) -> object:
         found.append(node.head)
         return instruction(self, node)
 
-    monkeypatch.setattr(bodies.BodyCheck, "instruction", note)
+    monkeypatch.setattr(body_check.BodyCheck, "instruction", note)
     return found
 
 

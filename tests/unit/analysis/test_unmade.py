@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ptxvm.analysis import bodies
+from ptxvm.analysis import body_check
 from ptxvm.analysis.bind import bind
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.incremental import IncrementalChecker
@@ -88,8 +88,8 @@ def test_a_body_of_its_own_makes_its_function_only_where_others_need_it(body: st
 
 def test_a_body_that_is_in_doubt_is_walked_once(monkeypatch: pytest.MonkeyPatch, in_full: Callable[[str], object]) -> None:
     walked: list[str] = []
-    run = bodies.BodyCheck.run
-    monkeypatch.setattr(bodies.BodyCheck, "run", lambda self: (walked.append(self.function.name), run(self))[1])
+    run = body_check.BodyCheck.run
+    monkeypatch.setattr(body_check.BodyCheck, "run", lambda self: (walked.append(self.function.name), run(self))[1])
     text = HEAD + kernels("k") + kernels("l", body="\tld.param.u64 %rd1, [k_param_0];\n")
     assert analyse(Source(text))[1].diagnostics == in_full(text)
     assert walked == ["k", "l"]
@@ -146,8 +146,8 @@ def test_what_is_wrong_is_what_a_full_reading_finds(text: str, in_full: Callable
 
 def test_functions_that_name_symbols_declared_alike_are_known_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[str] = []
-    run = bodies.BodyCheck.run
-    monkeypatch.setattr(bodies.BodyCheck, "run", lambda self: (walked.append(self.function.name), run(self))[1])
+    run = body_check.BodyCheck.run
+    monkeypatch.setattr(body_check.BodyCheck, "run", lambda self: (walked.append(self.function.name), run(self))[1])
     text = HEAD + ".func f()\n{\n\tret;\n}\n.func g()\n{\n\tret;\n}\n.global .u32 a;\n.global .u64 b;\n"
     for name, number in (("k", 0), ("l", 1), ("m", 0)):
         called, variable = ("f", "model") if name == "k" else ("g", "b" if name == "m" else "a")
