@@ -323,36 +323,36 @@ class Kernel:
 
         Raises TypeError, ValueError and `Unsupported`.
         """
-        said = (
+        others = (
             check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, trace, programmatic,
             cooperative,
         )  # fmt: skip
         extents = options.extent("grid", grid), options.extent("block", block)
-        usual = (*extents, shared, profile) if is_usual(said, shared, schedules, profile) else None
+        usual = (*extents, shared, profile) if is_usual(others, shared, schedules, profile) else None
         if usual in self._options:
-            done = self.relaunch(self._options[usual], options.arguments(args), profiled=profile)
-            if done is not None:
-                return done
-        args, schedules, followed = options.arguments(args), options.count("schedules", schedules), instrumented(profile, trace)
-        asked, allow = wanted(engine, check, threads, numerics, stream, programmatic), options.allowed(allow)
-        ends, seed = options.completion(asynchronous), options.count_or_none("seed", seed)
-        refuse_watched(followed, engine, asked, schedules)
-        engine = self._engine(engine, ends, watched=bool(followed or asked or schedules > 1))
-        unwatched = trace is None and stream is None and not asked and schedules == 1 and engine != "interp"
-        asking = LaunchOptions(
+            result = self.relaunch(self._options[usual], options.arguments(args), profiled=profile)
+            if result is not None:
+                return result
+        args, schedules, feature = options.arguments(args), options.count("schedules", schedules), instrumented(profile, trace)
+        checks, allow = wanted(engine, check, threads, numerics, stream, programmatic), options.allowed(allow)
+        completion, seed = options.completion(asynchronous), options.count_or_none("seed", seed)
+        refuse_watched(feature, engine, checks, schedules)
+        engine = self._engine(engine, completion, watched=bool(feature or checks or schedules > 1))
+        unwatched = trace is None and stream is None and not checks and schedules == 1 and engine != "interp"
+        config = LaunchOptions(
             *extents, options.count("shared", shared), options.count_or_none("steps", steps),
-            options.seconds_or_none("timeout", timeout), threads, numerics == "fast", asked is not None,
-            options.cluster(cluster), ends, (seed or 0) if ends == "random" else 0,
+            options.seconds_or_none("timeout", timeout), threads, numerics == "fast", checks is not None,
+            options.cluster(cluster), completion, (seed or 0) if completion == "random" else 0,
             options.instance("cooperative", cooperative, bool, "True or False"),
         )  # fmt: skip
-        if unwatched and steps is timeout is None and (done := self.relaunch(asking, args, profiled=profile)) is not None:
-            return done
+        if unwatched and steps is timeout is None and (result := self.relaunch(config, args, profiled=profile)) is not None:
+            return result
         with DEVICE.launched(self.name, stream, args, self.device, programmatic=programmatic) as launched:
-            watch = watching(self.module, engine, asked, schedules, seed, launched, allow)
-            done = self._run_instrumented(engine, asking, args, trace) if followed else self._run(engine, asking, args, watch)
+            watch = watching(self.module, engine, checks, schedules, seed, launched, allow)
+            result = self._run_instrumented(engine, config, args, trace) if feature else self._run(engine, config, args, watch)
         if unwatched:
-            self._prepare(asking, done, usual if engine == "auto" else None, profiled=profile)
-        return done
+            self._prepare(config, result, usual if engine == "auto" else None, profiled=profile)
+        return result
 
     def replay(self, schedule: str | os.PathLike[str] | WarpSchedule, args: Sequence[object] = ()) -> LaunchResult:
         """Run the kernel as under the debugger: the launch and the order of warps are those that `save schedule` wrote."""
@@ -360,7 +360,7 @@ class Kernel:
 
         return replay(self.module.image, self.function, schedule, options.arguments(args))
 
-    def _engine(self, engine: EngineName, ends: str, *, watched: bool) -> EngineName:
+    def _engine(self, engine: EngineName, completion: str, *, watched: bool) -> EngineName:
         """The engine for `auto`: the JIT, unless it cannot defer work that ends late, or the kernel calls many functions.
 
         A `watched` launch, or one for a profile or a trace, defers nothing in compiled code: the interpreter runs it where
@@ -368,24 +368,24 @@ class Kernel:
         """
         if engine != "auto":
             return engine
-        deferred = ends in ("", "early") or watched or self.module.jit.takes_deferred(self.function)
+        deferred = completion in ("", "early") or watched or self.module.jit.takes_deferred(self.function)
         return engine if deferred and self.module.jit.takes(self.function) else "interp"
 
-    def relaunch(self, asking: LaunchOptions, args: Sequence[object], *, profiled: bool = False) -> LaunchResult | None:
+    def relaunch(self, config: LaunchOptions, args: Sequence[object], *, profiled: bool = False) -> LaunchResult | None:
         """Run an unchecked launch as an equal short one before; None where there was none, or this one is unusual."""
         if profiled:
             from ptxvm.engine.profiling import repeated  # noqa: PLC0415 - few launches are profiled
 
-            done = repeated(self.module.jit, self.function, asking, args)
+            result = repeated(self.module.jit, self.function, config, args)
         else:
-            done = self.module.jit.repeat(self.function, asking, args)
-        if done is not None:
+            result = self.module.jit.repeat(self.function, config, args)
+        if result is not None:
             DEVICE.waited()
-        return done
+        return result
 
-    def ready(self, asking: LaunchOptions) -> Relaunch | None:
+    def ready(self, config: LaunchOptions) -> Relaunch | None:
         """The quick path of unchecked launches with options, for a caller that keeps it; None where `relaunch` has none."""
-        return self.module.jit.ready(self.function, asking)
+        return self.module.jit.ready(self.function, config)
 
     def may_wait(self) -> bool:
         """Has the kernel a loop that polls memory?  The host may be what it waits for."""
@@ -401,36 +401,36 @@ class Kernel:
         return any(fence.order is GridStep.LAUNCH_DEPENDENTS for bound in bounds for fence in bound.summary.fences)
 
     def launch_beside(
-        self, asking: LaunchOptions, args: Sequence[object], checks: frozenset[Check], stream: Stream | None, host: Host | None,
+        self, config: LaunchOptions, args: Sequence[object], checks: frozenset[Check], stream: Stream | None, host: Host | None,
         *, programmatic: bool = False,
     ) -> LaunchResult:  # fmt: skip
         """Run a checked launch; the host may go on before it ends."""
         engine = "auto" if self.module.jit.takes(self.function) else "interp"
         with DEVICE.launched(self.name, stream, args, self.device, programmatic=programmatic) as launched:
             watch = watching(self.module, engine, checks, 1, None, launched, host=host)
-            return self._run(engine, asking, args, watch)
+            return self._run(engine, config, args, watch)
 
-    def _run(self, engine: str, asking: LaunchOptions, args: Sequence[object], watch: Watch | None) -> LaunchResult:
+    def _run(self, engine: str, config: LaunchOptions, args: Sequence[object], watch: Watch | None) -> LaunchResult:
         """Run the kernel; the interpreter runs watched launches."""
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
         settings.check()
         interprets = engine == "interp" or watch is not None
-        return launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
+        return launch(self.module.interpreter if interprets else self.module.jit, self.function, config, args, watch)
 
     def _run_instrumented(
-        self, engine: EngineName, asking: LaunchOptions, args: Sequence[object], trace: Trace | StoreLog | None
+        self, engine: EngineName, config: LaunchOptions, args: Sequence[object], trace: Trace | StoreLog | None
     ) -> LaunchResult:
         """Run the kernel for a trace, or for a profile."""
         settings.check()
         if trace is None and engine == "interp":
             from ptxvm.engine.interp import profiling  # noqa: PLC0415 - few launches are profiled or traced
 
-            return profiling.profiled(self.module.image, self.function, asking, args)
+            return profiling.profiled(self.module.image, self.function, config, args)
         if trace is None:
             from ptxvm.engine.profiling import profiled  # noqa: PLC0415 - LLVM comes with the first launch that wants it
 
-            return profiled(self.module.jit, engine, self.function, asking, args)
+            return profiled(self.module.jit, engine, self.function, config, args)
         from ptxvm.engine.interp.instrumented import (  # noqa: PLC0415
             Instrument,
             InstrumentedInterpreter,
@@ -441,18 +441,18 @@ class Kernel:
         from ptxvm.profile.stores import StoreLog  # noqa: PLC0415
 
         instrument: Instrument = Logging(trace) if isinstance(trace, StoreLog) else Recording(trace)
-        return launch(InstrumentedInterpreter(self.module.image, instrument), self.function, asking, args)
+        return launch(InstrumentedInterpreter(self.module.image, instrument), self.function, config, args)
 
-    def _prepare(self, asking: LaunchOptions, done: LaunchResult, usual: Usual | None, *, profiled: bool) -> None:
+    def _prepare(self, config: LaunchOptions, result: LaunchResult, usual: Usual | None, *, profiled: bool) -> None:
         """Prepare the JIT for the same launch again, and remember its options if it is a usual one."""
         from ptxvm.machine.launch import LaunchShape  # noqa: PLC0415 - NumPy comes with the first launch
 
         if usual is not None:
             if len(self._options) == MOST_OPTIONS:
                 self._options.clear()
-            self._options[usual] = asking
+            self._options[usual] = config
         self.module.jit.prepare(
-            self.function, asking, LaunchShape(done.grid, done.block, done.cluster, asking.cooperative), profiled=profiled
+            self.function, config, LaunchShape(result.grid, result.block, result.cluster, config.cooperative), profiled=profiled
         )
 
     def dump(self, what: Dump, block: Extent = 1, *, shared: int = 0, numerics: Numerics = "exact") -> str:
@@ -471,10 +471,10 @@ class Kernel:
         return dump(self.module.image, self.function, launch_shape(1, block).block, shared, what, fast=numerics == "fast")
 
 
-def is_usual(said: Sequence[object], shared: object, schedules: object, profile: object) -> bool:
-    """Is a launch a usual one, with plain numbers?  `said` are its other arguments, in the order of `USUAL`."""
+def is_usual(others: Sequence[object], shared: object, schedules: object, profile: object) -> bool:
+    """Is a launch a usual one, with plain numbers?  `others` are its other arguments, in the order of `USUAL`."""
     plain = type(shared) is type(schedules) is int and type(profile) is bool
-    return plain and schedules == 1 and all(map(operator.is_, said, USUAL))
+    return plain and schedules == 1 and all(map(operator.is_, others, USUAL))
 
 
 def wanted(
@@ -510,11 +510,11 @@ def instrumented(profile: object, trace: object) -> str:
     return "a trace"
 
 
-def refuse_watched(feature: str, engine: EngineName, asked: frozenset[Check] | None, schedules: int) -> None:
+def refuse_watched(feature: str, engine: EngineName, checks: frozenset[Check] | None, schedules: int) -> None:
     """Refuse by name what a launch for a profile or a trace cannot do, `feature`; a trace is the interpreter's."""
     if engine == "jit" and feature == "a trace":
         raise Unsupported(f"{feature} on the JIT")
-    if feature and (asked or schedules > 1):
+    if feature and (checks or schedules > 1):
         raise Unsupported(f"{feature} of a launch with checks or several schedules: launch it once for each")
 
 
