@@ -58,6 +58,7 @@ def test_a_launch_loads_what_it_needs(tmp_path, monkeypatch):
         "logging",
         "ml_dtypes",
         "ptxvm.engine.jit.memory.access_counters",
+        "ptxvm.machine.tensor_products",
         "ptxvm.machine.tensor_unit",
         "ptxvm.profile",
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import HALVED, LANES, CopyToTensor, Load, Move, Multiply, Shift, instruction_descriptor
-from ptxvm.machine import tensor_memory, tensor_unit
+from ptxvm.machine import tensor_memory, tensor_products, tensor_unit
 from ptxvm.machine.per_lane import PerLane
 from ptxvm.machine.tensor_memory import TensorMemory
 
@@ -74,22 +74,22 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
     idesc = instruction_descriptor(work, operands["idesc"])
     found = [
         CellBlock(mask(rows), columns.start, columns.stop, bool(operands["enable"]), writes=True, accumulates=True)
-        for rows, columns in tensor_unit.blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
+        for rows, columns in tensor_products.blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
     ]
     if work.in_tensor_memory:
         address, words = operands["a"] & 0xFFFF_FFFF, idesc.stored * (4 if work.kind in HALVED else max(8, idesc.a.bits)) // 32
         memory.check(address, words, "matrix A")
         first = address & 0xFFFF
         found.append(
-            CellBlock(mask(tensor_unit.lanes_of_a(work, address, idesc.m)), first, first + words, reads=True, writes=False)
+            CellBlock(mask(tensor_products.lanes_of_a(work, address, idesc.m)), first, first + words, reads=True, writes=False)
         )
     if work.sparse:
         address = operands["meta"] & 0xFFFF_FFFF
-        held = tensor_unit.columns_of_metadata(work, memory, address, idesc)
-        lanes = tensor_unit.lanes_of_rows(work, address, idesc.m, "the metadata")
+        held = tensor_products.columns_of_metadata(work, memory, address, idesc)
+        lanes = tensor_products.lanes_of_rows(work, address, idesc.m, "the metadata")
         found.append(CellBlock(mask(lanes), held.start, held.stop, reads=True, writes=False, partly=True))
-    for name in tensor_unit.SCALES if work.blocks else ():
-        address, (rows, of_rows) = operands[name] & 0xFFFF_FFFF, tensor_unit.cells_of_scales(work, idesc, name)
+    for name in tensor_products.SCALES if work.blocks else ():
+        address, (rows, of_rows) = operands[name] & 0xFFFF_FFFF, tensor_products.cells_of_scales(work, idesc, name)
         first, words = address & 0xFFFF, int(of_rows.max()) + 1
         memory.check(address, words, "the scales")
         found.append(CellBlock(mask(rows), first, first + words, reads=True, writes=False, partly=True))

@@ -29,7 +29,7 @@ from ptxvm.isa.tensor_memory import (
     Shift,
     TensorWork,
 )
-from ptxvm.machine import tensor_blocks, tensor_unit
+from ptxvm.machine import tensor_blocks, tensor_engine, tensor_products, tensor_unit
 from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.tensor_blocks import CellBlock
@@ -206,7 +206,7 @@ class TensorUnit:
             there = tensor_blocks.of_move(work, self.tensor_memory(lane), self.warp_of(lane), first)
             return [(self._cta(lane), there)]
         if isinstance(work, CopyToTensor | Multiply | Shift):
-            lanes = tensor_unit.ctas(work, self, lane)
+            lanes = tensor_engine.ctas(work, self, lane)
             return [(self._cta(each), tensor_blocks.of_thread(work, self.tensor_memory(each), first)) for each in lanes]
         return []
 
@@ -216,12 +216,12 @@ class TensorUnit:
     def _check_shared(self, tensor: TensorAccess, lane: int, operands: dict[str, int]) -> bool:
         """Check the matrices in shared memory, and report that they will be read; are all of their addresses in bounds?"""
         if isinstance(tensor.work, Multiply):
-            pieces = [each.reshape(-1) for _, each in tensor_unit.factors(tensor.work, operands)]
+            pieces = [each.reshape(-1) for _, each in tensor_products.factors(tensor.work, operands)]
         elif isinstance(tensor.work, CopyToTensor):
             pieces = [tensor_unit.copy_addresses(tensor.work, operands["b"]).reshape(-1)]
         else:
             return True
-        for each in tensor_unit.ctas(tensor.work, self, lane):
+        for each in tensor_engine.ctas(tensor.work, self, lane):
             offsets = np.concatenate(pieces)
             lanes_of = np.full(len(offsets), each)
             addresses = self.cohort.mem.shared.addresses(offsets, lanes_of)

@@ -20,7 +20,7 @@ from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.tensor_core import Architecture
 from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory as Cells
-from ptxvm.machine.tensor_unit import is_plain, product_of
+from ptxvm.machine.tensor_products import is_plain, product_of
 from ptxvm.machine.window import RANK, Window
 
 WORD = np.dtype(np.uint32)

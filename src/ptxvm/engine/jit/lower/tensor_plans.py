@@ -30,7 +30,7 @@ from ptxvm.isa.tensor_memory import (
     instruction_descriptor,
     shared_descriptor,
 )
-from ptxvm.machine import shared_matrix, tensor_unit
+from ptxvm.machine import shared_matrix, tensor_products
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_memory import cells
 
@@ -270,7 +270,7 @@ def plan(
     idesc = instruction_descriptor(work, operands["idesc"])
     if work.kind not in KINDS or idesc.k * max(8, idesc.a.bits) != 2 * 8 * PIECE:
         return None
-    lanes = np.ascontiguousarray(tensor_unit.lanes_of_rows(work, 0, idesc.m), np.int32)
+    lanes = np.ascontiguousarray(tensor_products.lanes_of_rows(work, 0, idesc.m), np.int32)
     least = least_exponents((idesc.a, idesc.b), idesc.m, idesc.n)
     code = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type] # `tile_product.CALL` has made it
     words = {

@@ -19,7 +19,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import tensor_core
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_core import FORMATS, Accumulation, Architecture, Matrices, unit_of
-from ptxvm.machine.tensor_unit import InPlace
+from ptxvm.machine.tensor_engine import InPlace
 from ptxvm.machine.warp_matrix import where
 from ptxvm.machine.window import Window
 

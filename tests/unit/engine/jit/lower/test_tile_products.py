@@ -11,7 +11,7 @@ from ptxvm.engine.jit.lower.tile_products import Tiles, scaled_in_bf16
 from ptxvm.engine.jit.objects.tile_functions import tile_function
 from ptxvm.isa import fragments
 from ptxvm.machine.tensor_core import Architecture
-from ptxvm.machine.tensor_unit import by_sixteen
+from ptxvm.machine.tensor_products import by_sixteen
 
 
 class Host:
