@@ -21,7 +21,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.builtins import Cohort as DeviceCohort, Extent, Function as DeviceFunction, Results
+from ptxvm.machine.builtins import Caller, Extent, Function as DeviceFunction, Results
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.image import Image, KernelFacts
 from ptxvm.machine.launch import LaunchShape, check_shared
@@ -54,7 +54,7 @@ class RuntimeCall:
     @property
     def thread(self) -> tuple[int, tuple[Extent, Extent]]:
         """The calling thread."""
-        return self.grid, self.cohort.layout.coordinates(self.lane)
+        return self.grid, self.cohort.coordinates(self.lane)
 
     @property
     def cta(self) -> tuple[int, Extent]:
@@ -456,7 +456,7 @@ class Children:
     def _of_threads(self, function: Callable[..., int]) -> DeviceFunction:
         """A library function that calls `function` for one lane after the other."""
 
-        def handler(cohort: DeviceCohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
+        def handler(cohort: Caller, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
             if self.run is None:
                 raise Unsupported("a launch from the device without a grid")
             columns = [column.tolist() for column in arguments]

@@ -1,6 +1,6 @@
 """The functions that the device provides to every module: vprintf, malloc, free, __assertfail.
 
-Each takes the cohort that calls, the numbers of the lanes that do, and one array of u64 for each argument, and returns
+Each takes the caller, the numbers of the lanes that call, and one array of u64 for each argument, and returns
 an array of results, or None.
 """
 
@@ -29,22 +29,14 @@ Results: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.uint64] | None"
 WORDS: dict[int, np.dtype[np.generic]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
 
-class Coordinates(Protocol):
-    """The positions of lanes in the grid."""
+class Caller(Protocol):
+    """The threads that call a function of the device."""
 
     def coordinates(self, lane: int) -> tuple[Extent, Extent]:
         """The CTA and the thread of a lane, as (x, y, z)."""
 
 
-class Cohort(Protocol):
-    """The part of a cohort that these functions use."""
-
-    @property
-    def layout(self) -> Coordinates:
-        """The positions of its lanes."""
-
-
-Function = Callable[[Cohort, LaneNumbers, Sequence[Addresses]], Results]
+Function = Callable[[Caller, LaneNumbers, Sequence[Addresses]], Results]
 
 
 def to_stdout(text: str) -> None:
@@ -122,7 +114,7 @@ class Library:
 
     # ── the functions ───────────────────────────────────────────────────────────────────
 
-    def vprintf(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+    def vprintf(self, caller: Caller, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
         """Print; returns how many arguments were taken, -1 for a null format."""
         from ptxvm.machine import printf  # noqa: PLC0415 - most kernels print nothing
 
@@ -156,23 +148,23 @@ class Library:
             raise fault.at_lane(int(positions[fault.lane_index])) from None
         return values
 
-    def malloc(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+    def malloc(self, caller: Caller, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
         """A block of the heap, or null."""
         return np.array([self.heap.malloc(size) for size in arguments[0].tolist()], np.uint64)
 
-    def free(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
+    def free(self, caller: Caller, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:  # noqa: ARG002
         """Free a block."""
         for position, address in enumerate(arguments[0].tolist()):
             self.heap.free(address, position)
         return None
 
-    def assertfail(self, cohort: Cohort, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
+    def assertfail(self, caller: Caller, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
         """The fault of the first lane whose assertion failed."""
         messages, files, numbers, functions, *_ = ([int(value) for value in column] for column in arguments)
         said = []
         for lane, message, file, number, function in zip(lanes.tolist(), messages, files, numbers, functions, strict=True):
             text, where, name = (self.memory.read_string(at, lane) if at else "" for at in (message, file, function))
-            cta, thread = (",".join(map(str, index)) for index in cohort.layout.coordinates(lane))
+            cta, thread = (",".join(map(str, index)) for index in caller.coordinates(lane))
             line = number & 0xFFFF_FFFF
             said.append(f"{where}:{line}: {name}: block: [{cta}], thread: [{thread}] Assertion `{text}` failed.")
         self.print("".join(f"{line}\n" for line in said), error=True)

@@ -16,13 +16,8 @@ from ptxvm.machine.window import Window
 U32 = np.dtype("u4")
 
 
-class Cohort:
+class Caller:
     """Lanes of blocks of 2 threads."""
-
-    layout: "Cohort"
-
-    def __init__(self):
-        self.layout = self
 
     def coordinates(self, lane):
         return (lane // 2, 0, 0), (lane % 2, 0, 0)
@@ -46,7 +41,7 @@ def string(memory, text):
 
 def call(library, name, lanes, *arguments):
     columns = [np.broadcast_to(np.asarray(each, np.uint64), len(lanes)) for each in arguments]
-    return library.get(name)(Cohort(), np.asarray(lanes), columns)
+    return library.get(name)(Caller(), np.asarray(lanes), columns)
 
 
 # ── vprintf ─────────────────────────────────────────────────────────────────────────────

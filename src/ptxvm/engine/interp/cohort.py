@@ -76,6 +76,10 @@ class Cohort:
         """The windows of its memory, by their spaces."""
         return self.mem.windows
 
+    def coordinates(self, lane: int) -> tuple[builtins.Extent, builtins.Extent]:
+        """The CTA and the thread of a lane."""
+        return self.layout.coordinates(lane)
+
     def release(self) -> None:
         """Release the windows."""
         self.mem.release()

@@ -35,7 +35,7 @@ from ptxvm.isa.effects import Verb
 from ptxvm.isa.fences import proxy_of_fence
 from ptxvm.isa.mbarrier import COUNT, EXPECTED, PENDING, TRANSACTION_BITS, TRANSACTIONS
 from ptxvm.machine import texture_unit
-from ptxvm.machine.builtins import Cohort as Caller, Function
+from ptxvm.machine.builtins import Caller, Function
 from ptxvm.machine.events import ClusterStep, Scene, Watcher
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile

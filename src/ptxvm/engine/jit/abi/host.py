@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
     from ptxvm.engine.jit.abi.tile_product import TileFunction, TileProduct
     from ptxvm.engine.limits import Limits
-    from ptxvm.machine.builtins import Cohort, Library
+    from ptxvm.machine.builtins import Library
     from ptxvm.machine.cluster_queue import ClusterQueue
     from ptxvm.machine.environment import Environment
     from ptxvm.machine.image import Image
@@ -112,9 +112,8 @@ class Host(Protocol):
     def environment(self) -> Environment:
         """The special registers of the launch."""
 
-    @property
-    def cohort(self) -> Cohort:
-        """The threads that call, as the functions of the device see them."""
+    def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """The CTA and the thread of a lane."""
 
     def tensor_memory(self, bound: Bound, thread: int) -> TensorMemory:
         """The tensor memory of a thread's CTA, which an instruction uses."""

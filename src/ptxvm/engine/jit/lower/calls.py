@@ -198,7 +198,7 @@ class LibraryCall:
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array] | None:
         """Call it for the active lanes."""
-        answer = self.handler(host)(host.cohort, threads, [np.ascontiguousarray(v).astype(np.uint64) for v in values])
+        answer = self.handler(host)(host, threads, [np.ascontiguousarray(v).astype(np.uint64) for v in values])
         return None if answer is None else [np.asarray(answer).astype(np.int64)]
 
     def handler(self, host: Host) -> DeviceFunction:

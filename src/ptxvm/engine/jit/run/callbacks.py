@@ -216,16 +216,6 @@ class Callbacks:
         """The special registers of the launch."""
         return self.launch.environment
 
-    @property
-    def cohort(self) -> Callbacks:
-        """The threads, for the library."""
-        return self
-
-    @property
-    def layout(self) -> Callbacks:
-        """As the library wants to know the threads."""
-        return self
-
     def tensor_memory(self, bound: Bound, thread: int) -> TensorMemory:
         """The tensor memory of a thread's CTA, which an instruction uses; CTAs of a cluster are resident side by side."""
         from ptxvm.machine.tensor_memory import TensorMemory  # noqa: PLC0415 - few kernels have any
