@@ -27,8 +27,14 @@ class Configuration:
 
     def __init__(self, context: Context, kernel: Kernel, options: LaunchOptions) -> None:
         self.context, self.kernel, self.options = context, kernel, in_threads(kernel.function, options)
+        self.life = context.life
         self._relaunch: Relaunch | None = None
         self._check()
+
+    @property
+    def has_ended(self) -> bool:
+        """Has its context ended, or was it reset?"""
+        return self.life is not self.context.life
 
     @property
     def grid(self) -> tuple[int, int, int]:

@@ -20,6 +20,7 @@ from dataclasses import field
 from functools import cached_property, partial
 from itertools import count
 from threading import get_ident
+from typing import Protocol
 from weakref import WeakSet
 
 from ptxvm.dataclass import dataclass
@@ -30,7 +31,6 @@ from ptxvm.driver.device import LIMITS, Device
 from ptxvm.driver.graph import NO_EDGES, Graph, KernelError, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, Edge
 from ptxvm.driver.launch_checks import Checked, HostThread, wanted
-from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.queue import Mark, Queue, Work
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.driver.shared_memory import SharedPoints
@@ -44,6 +44,13 @@ STREAMS: WeakSet[Stream] = WeakSet()
 PEERS: Counter[tuple[Device, Device]] = Counter()
 """How many contexts of a device have access to the memory of another."""
 LOG = logging.getLogger("ptxvm.driver")
+
+
+class Owner(Protocol):
+    """The memory, or the handles, of contexts."""
+
+    def end(self, life: object) -> None:
+        """Free or forget those of a context that has ended, by its life."""
 
 
 @dataclass(eq=False)
@@ -61,8 +68,8 @@ class Context:
     cells: Cells = field(default_factory=lambda: cells(A_CONTEXT))
     is_detached: bool = False
     life: object = field(default_factory=object)
-    """What its modules, launches and memory belong to: another object after a reset."""
-    blocks: MemoryBlocks | None = None  # where its memory is; None for a context that shares the life of another
+    """What its modules, launches, memory and handles belong to: another object after a reset."""
+    owners: tuple[Owner, ...] = ()  # of what ends with it; none for a context that shares the life of another
 
     def __post_init__(self) -> None:
         self.cells[ORDINAL] = self.device.ordinal
@@ -170,10 +177,10 @@ class Context:
             self.device.machine.disable_peer_access(peer.device.machine)
 
     def reset(self) -> None:
-        """Wait for all streams, free memory, forget modules, captures, the error and the peers, and restore the limits."""
+        """Wait for all streams, end what ends with the context, forget the error and the peers, and restore the limits."""
         self.finish()
-        if self.blocks is not None:
-            self.blocks.end(self.life)
+        for owner in self.owners:
+            owner.end(self.life)
         self.life = object()
         for stream in list(self.streams):
             stream.capture = None

@@ -160,7 +160,12 @@ class Executable:
             self.copies[node] = twin
 
     def tasks(self) -> tuple[Task, ...]:
-        """The tasks of one launch: default values of conditions, then those of all enabled nodes."""
+        """The tasks of one launch: default values of conditions, then those of all enabled nodes.
+
+        DriverError where a kernel belongs to a context that has ended.
+        """
+        if any(isinstance(node.task, Launch) and node.task.configuration.has_ended for node in self.graph.all_nodes()):
+            raise DriverError(Result.INVALID_HANDLE, "the graph has a kernel of a context that was destroyed or reset")
         tasks = (node.task for node in self.order if node.enabled or is_updatable(node))
         first = (Defaults(values),) if (values := self.graph.all_defaults()) else ()
         return (*first, *(task.prepared() if isinstance(task, Prepared) else task for task in tasks))

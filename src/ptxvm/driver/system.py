@@ -21,7 +21,7 @@ class Driver:
         for each in self.devices:
             each.room  # noqa: B018 - that of the beginning
         self.blocks = MemoryBlocks()
-        self.primary = [Context(device, blocks=self.blocks) for device in self.devices]
+        self.primary = [Context(device, owners=(self.blocks,)) for device in self.devices]
         self.virtual = VirtualMemory(self.blocks)
         self.graph_memory = GraphMemory(self.blocks)
         self.device_graphs = DeviceGraphs(self.blocks)

@@ -88,10 +88,14 @@ def then_failure(release: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+Life = object  # of a context: another one after a reset
+
+
 class OpaqueObject(NamedTuple):
     """A texture or surface that a client holds, and the structures that describe it."""
 
     object: Opaque
+    life: Life  # of the context with which it ends
     resource: bytes
     sampling: bytes = b""
     view: bytes = b""
@@ -104,6 +108,7 @@ class Handles:
         self.records = Records()
         self.objects: dict[int, object] = {}
         self.numbers: dict[int, int] = {}  # by the id of the object; the handle keeps the object alive
+        self.lives: dict[int, object] = {}  # of the contexts with which handles end, by handle
         self._next = count(0x1000_0000, 0x40)
 
     def handle(self, object: object, wanted: int | None = None) -> int:
@@ -118,6 +123,17 @@ class Handles:
             object.queue.cells[CONTEXT] = self.handle(object.context)
         return number
 
+    def own(self, object: object, life: object) -> int:
+        """The handle of an object that ends with a context, by its life (driver API, `cuCtxDestroy`)."""
+        number = self.handle(object)
+        self.lives[number] = life
+        return number
+
+    def end(self, life: object) -> None:
+        """Forget the handles of a context that has ended."""
+        for handle in [number for number, each in list(self.lives.items()) if each is life]:
+            self.drop(handle)
+
     def object(self, handle: int, type: type[T]) -> T:
         """The object of a handle; DriverError where it is of another type, or of none."""
         found = self.objects.get(handle)
@@ -129,6 +145,7 @@ class Handles:
         """Forget a handle."""
         found = self.objects.pop(handle)
         del self.numbers[id(found)]
+        self.lives.pop(handle, None)
         if isinstance(found, Context) and found.cells[DEFAULT]:
             self.drop(found.cells[DEFAULT])
         self.records.drop(found, handle)
@@ -157,6 +174,8 @@ class Session:
         self.driver = Driver()
         self.handles = Handles()
         self.opaque: dict[int, OpaqueObject] = {}  # by the handle that kernels get
+        for each in self.driver.primary:
+            each.owners += (self,)
         self.initialised = False
         self.forked = False  # from a process that had initialised it
         os.register_at_fork(after_in_child=self.leave)
@@ -168,6 +187,16 @@ class Session:
         self.listeners: list[Callable[[bool], None]] = []  # libraries that depend on the initialisation of the driver
         self.address_of: Callable[[str], int] = _not_loaded  # the address of an exported function
         self.gather: Gather | None = None  # native code that copies the arguments of a launch into a block
+
+    def own(self, object: object) -> int:
+        """The handle of an object that ends with the current context."""
+        return self.handles.own(object, self.context.life)
+
+    def end(self, life: object) -> None:
+        """Forget what clients hold of a context that has ended: handles, textures and surfaces."""
+        self.handles.end(life)
+        for number in [number for number, each in list(self.opaque.items()) if each.life is life]:
+            del self.opaque[number]
 
     def initialise(self) -> None:
         """Initialise the driver; DriverError without a device, or in a child of an initialised process."""

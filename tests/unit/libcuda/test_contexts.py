@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import threading
+import weakref
 from ctypes import addressof, byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
+import pytest
 from stream_driver import KERNELS
+
+from ptxvm.libcuda.session import session
+from ptxvm.libcuda.structures import Array3DDescriptor, Resource, TextureDescriptor
 
 INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, NOT_FOUND, DESTROYED = 1, 201, 400, 500, 709
 MANAGED = b"""
@@ -204,3 +210,98 @@ def test_a_reset_unloads_the_modules_of_the_context(cuda):
     cuda.cuDevicePrimaryCtxReset_v2(0)
     assert put(cuda, kernel, 2) == (INVALID_HANDLE, 1)
     assert put(cuda, put_kernel(cuda), 3) == (0, 3)
+
+
+ENDINGS = {
+    "destroyed": lambda cuda, context: cuda.cuCtxDestroy_v2(context),
+    "reset": lambda cuda, _: cuda.cuDevicePrimaryCtxReset_v2(0),
+    "released": lambda cuda, _: list(iter(lambda: cuda.library.cuDevicePrimaryCtxRelease_v2(0), INVALID_CONTEXT)),
+}
+"""The ways in which a context ends."""
+
+
+@pytest.fixture(params=ENDINGS)
+def ending(request, cuda):
+    """What ends the current context: one of its own, or the primary one, which another client retains again."""
+    context = cuda.handle("cuCtxCreate_v2", c_uint(0), 0) if request.param == "destroyed" else None
+
+    def end():
+        ENDINGS[request.param](cuda, context)
+        cuda.cuCtxSetCurrent(cuda.handle("cuDevicePrimaryCtxRetain", 0))
+
+    return end
+
+
+def array(cuda, levels=0):
+    """A new array of floats, or one of several levels."""
+    described = Array3DDescriptor(width=64, height=64, depth=0, format=0x20, channels=1, flags=2)
+    if levels:
+        return cuda.handle("cuMipmappedArrayCreate", byref(described), c_uint(levels))
+    return cuda.handle("cuArray3DCreate_v2", byref(described))
+
+
+def image_of(cuda, of):
+    """A texture and a surface of an array."""
+    described, made = Resource(type=0), (c_uint64(), c_uint64())
+    described.of.array = of.value
+    cuda.cuTexObjectCreate(byref(made[0]), byref(described), byref(TextureDescriptor()), None)
+    cuda.cuSurfObjectCreate(byref(made[1]), byref(described))
+    return made
+
+
+def test_arrays_textures_and_surfaces_end_with_their_context(cuda, ending):
+    """Driver API, `cuCtxDestroy`; their memory is free once nothing is left of them."""
+    one, pyramid = array(cuda), array(cuda, 3)
+    level = cuda.handle("cuMipmappedArrayGetLevel", pyramid, c_uint(1))
+    images = image_of(cuda, one)
+    objects = [weakref.ref(session().handles.objects[each.value]) for each in (one, pyramid, level)]
+    ending()
+    gc.collect()
+    assert [each() for each in objects] == [None] * 3
+    described = Array3DDescriptor()
+    assert cuda.library.cuArray3DGetDescriptor_v2(byref(described), one) == INVALID_HANDLE
+    assert cuda.library.cuMipmappedArrayGetLevel(byref(c_void_p()), pyramid, c_uint(0)) == INVALID_HANDLE
+    assert cuda.library.cuArrayDestroy(level) == INVALID_HANDLE
+    assert cuda.library.cuTexObjectDestroy(images[0]) == INVALID_VALUE
+    assert cuda.library.cuSurfObjectGetResourceDesc(byref(Resource()), images[1]) == INVALID_VALUE
+    cuda.cuArrayDestroy(array(cuda))
+
+
+def test_streams_events_links_and_references_end_with_their_context(cuda, ending):
+    stream, event = cuda.stream(), cuda.handle("cuEventCreate", c_uint(0))
+    link = c_void_p()
+    cuda.cuLinkCreate_v2(c_uint(0), None, None, byref(link))
+    of_texture = cuda.handle("cuTexRefCreate")
+    cuda.cuEventRecord(event, stream)
+    kept = cuda.cell.value
+    ending()
+    kernel = put_kernel(cuda)
+    assert cuda.library.cuStreamSynchronize(stream) == INVALID_HANDLE
+    assert cuda.library.cuStreamDestroy_v2(stream) == INVALID_HANDLE
+    assert cuda.library.cuEventSynchronize(event) == INVALID_HANDLE
+    assert cuda.library.cuStreamWaitEvent(None, event, c_uint(0)) == INVALID_HANDLE
+    assert cuda.library.cuLinkComplete(link, byref(c_void_p()), byref(c_size_t())) == INVALID_HANDLE
+    assert cuda.library.cuTexRefGetFlags(byref(c_uint()), of_texture) == INVALID_VALUE
+    assert put(cuda, kernel, 9, stream) == (INVALID_HANDLE, kept)
+    assert put(cuda, kernel, 9, cuda.stream())[0] == 0
+    assert put(cuda, kernel, 8)[0] == 0
+
+
+def test_the_nodes_of_a_graph_do_not_run_in_a_context_that_has_ended(cuda, ending):
+    kernel, stream = put_kernel(cuda), cuda.stream()
+    cuda.cuStreamBeginCapture_v2(stream, c_int(2))
+    arguments = [c_uint64(addressof(cuda.cell)), c_uint(5)]
+    cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, (c_void_p * 2)(*map(addressof, arguments)), None)
+    captured = c_void_p()
+    cuda.cuStreamEndCapture(stream, byref(captured))
+    executable = cuda.handle("cuGraphInstantiateWithFlags", captured, c_uint64(0))
+    cuda.cuGraphLaunch(executable, stream)
+    cuda.cuCtxSynchronize()
+    assert cuda.cell.value == 5
+    cuda.cell.value = 0
+    ending()
+    assert cuda.library.cuGraphLaunch(executable, cuda.stream()) == INVALID_HANDLE
+    cuda.library.cuCtxSynchronize()
+    assert cuda.cell.value == 0
+    cuda.cuGraphDestroy(captured)
+    cuda.cuGraphExecDestroy(executable)

@@ -48,4 +48,4 @@ def open_event(out: int, handle: Handle64) -> None:
     points = SharedPoints(opened(bytes(handle.data)).file)
     event = Event(session().context, timed=False, is_shared=True, points=points)
     event.settle()
-    put_u64(out, session().handles.handle(event))
+    put_u64(out, session().own(event))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.context import Context, Event, Stream
-from ptxvm.driver.module import Kernel, Module
+from ptxvm.driver.context import Context
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import array_at, put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.session import function, session
@@ -60,7 +59,7 @@ def primary_state(ordinal: int, flags: int, active: int) -> None:
 @function("cuCtxCreate", "cuCtxCreate_v2")
 def create(out: int, flags: int, ordinal: int) -> None:
     """A new context, current in this thread."""
-    context = Context(session().driver.device(ordinal), flags, blocks=session().driver.blocks)
+    context = Context(session().driver.device(ordinal), flags, owners=(session().driver.blocks, session()))
     session().stack.append(context)
     put_u64(out, session().handles.handle(context))
 
@@ -131,29 +130,13 @@ def detach(handle: int) -> None:
 
 @function("cuCtxDestroy", "cuCtxDestroy_v2", any_state=True)
 def destroy(handle: int) -> None:
-    """End a context: its modules, streams and events have no handles any more."""
+    """End a context: its modules, arrays, streams and events have no handles any more."""
     context = session().handles.object(handle, Context)
-    life = context.life
     context.end()
     stack = session().stack
     if stack and stack[-1] is context:
         stack.pop()
     session().handles.drop(handle)
-    handles = session().handles
-    for each in [each for each, object in handles.objects.items() if was_of(context, life, object)]:
-        handles.drop(each)
-
-
-def was_of(context: Context, life: object, object: object) -> bool:
-    """Was an object one of a context that had a `life`, and has ended?"""
-    match object:
-        case Stream() | Event():
-            return object.context is context
-        case Module():
-            return object.life is life
-        case Kernel():
-            return object.module.life is life
-    return False
 
 
 @function("cuCtxGetCurrent", any_state=True)

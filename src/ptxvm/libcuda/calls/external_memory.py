@@ -41,7 +41,7 @@ def take(out: int, description: int) -> None:
         raise DriverError(Result.INVALID_HANDLE, f"{d.file} is no file descriptor: {wrong}") from wrong
     if not 0 < d.size <= room:
         raise DriverError(Result.INVALID_VALUE, f"the file has {room} bytes, not {d.size}")
-    put_u64(out, session().handles.handle(ExternalMemory(File(room, d.file), d.size)))
+    put_u64(out, session().own(ExternalMemory(File(room, d.file), d.size)))
 
 
 @function("cuExternalMemoryGetMappedBuffer")

@@ -42,7 +42,7 @@ def load(out: int, image: int, options: Mapping[int, int], *, library: bool = Fa
             if log.has_errors or wrong.result not in WRONG_PTX:
                 raise
             raise BuildError(wrong.result, str(wrong).removeprefix(f"{wrong.result.symbol}: ")) from wrong
-        put_u64(out, session().handles.handle(made))
+        put_u64(out, session().handles.handle(made) if life is None else session().handles.own(made, life))
 
 
 class Log:
@@ -144,8 +144,13 @@ def module_of_library(out: int, handle: int) -> None:
 @function("cuModuleGetFunction", "cuLibraryGetKernel")
 def kernel_of(out: int, handle: int, name: int) -> None:
     """A kernel by name."""
-    kernel = session().handles.object(handle, Module).kernel(string(name))
-    put_u64(out, session().handles.handle(kernel))
+    put_u64(out, handle_of(session().handles.object(handle, Module).kernel(string(name))))
+
+
+def handle_of(kernel: Kernel) -> int:
+    """The handle of a kernel, which ends with its module."""
+    handles, life = session().handles, kernel.module.life
+    return handles.handle(kernel) if life is None else handles.own(kernel, life)
 
 
 @function("cuLibraryGetManaged")
@@ -183,7 +188,7 @@ def enumerate_kernels(out: int, count: int, handle: int) -> None:
     """The first kernels."""
     kernels = list(session().handles.object(handle, Module).kernels.values())
     for n, kernel in enumerate(kernels[:count]):
-        put_u64(out + 8 * n, session().handles.handle(kernel))
+        put_u64(out + 8 * n, handle_of(kernel))
 
 
 @function("cuModuleGetLoadingMode", any_state=True)
@@ -325,7 +330,7 @@ def create_linker(count: int, numbers: int, values: int, out: int) -> None:
     linker = Linker()
     linker.options = options_at(count, numbers, values)
     linker.most_registers = linker.options.get(MAX_REGISTERS, 0) & 0xFFFF_FFFF
-    put_u64(out, session().handles.handle(linker))
+    put_u64(out, session().own(linker))
 
 
 @function("cuLinkAddData", "cuLinkAddData_v2")

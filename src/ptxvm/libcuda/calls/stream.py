@@ -38,7 +38,7 @@ def create_with_priority(out: int, flags: int, priority: int) -> None:
     if flags not in (0, NON_BLOCKING):
         raise DriverError(Result.INVALID_VALUE, f"there are no flags {flags} of streams")
     stream = Stream(session().context, flags, clamped(priority))
-    put_u64(out, session().handles.handle(stream))
+    put_u64(out, session().own(stream))
 
 
 def clamped(priority: int) -> int:
@@ -177,7 +177,7 @@ def create_event(out: int, flags: int) -> None:
     if flags & INTERPROCESS and not flags & DISABLE_TIMING:
         raise DriverError(Result.INVALID_VALUE, "an event between processes has no timing")
     event = Event(session().context, timed=not flags & DISABLE_TIMING, is_shared=bool(flags & INTERPROCESS))
-    put_u64(out, session().handles.handle(event))
+    put_u64(out, session().own(event))
 
 
 @function("cuEventDestroy", "cuEventDestroy_v2", any_state=True)

@@ -37,7 +37,7 @@ def create(out: int, description: int) -> None:
     """A new array of one or two dimensions."""
     d = structure_at(ArrayDescriptor, description)
     elements = Elements(format_of(d.format), d.channels)
-    put_u64(out, session().handles.handle(made(CudaArray(d.width, d.height, 0, elements))))
+    put_u64(out, session().own(made(CudaArray(d.width, d.height, 0, elements))))
 
 
 def made(array: CudaArray) -> CudaArray:
@@ -54,7 +54,7 @@ def array_3d(description: int) -> CudaArray:
 @function("cuArray3DCreate_v2")
 def create_3d(out: int, description: int) -> None:
     """A new array."""
-    put_u64(out, session().handles.handle(array_3d(description)))
+    put_u64(out, session().own(array_3d(description)))
 
 
 @function("cuArrayDestroy", any_state=True)
@@ -111,13 +111,13 @@ def describe_3d(out: int, handle: int) -> None:
 @function("cuMipmappedArrayCreate")
 def create_mipmapped(out: int, description: int, levels: int) -> None:
     """A new array with smaller copies of it."""
-    put_u64(out, session().handles.handle(Mipmapped(array_3d(description), levels)))
+    put_u64(out, session().own(Mipmapped(array_3d(description), levels)))
 
 
 @function("cuMipmappedArrayGetLevel")
 def level(out: int, handle: int, number: int) -> None:
     """The array of one level."""
-    put_u64(out, session().handles.handle(session().handles.object(handle, Mipmapped).level(number)))
+    put_u64(out, session().own(session().handles.object(handle, Mipmapped).level(number)))
 
 
 @function("cuMipmappedArrayDestroy", any_state=True)
@@ -229,7 +229,7 @@ def keep_texture(
     if view:
         d = structure_at(ResourceView, view)
         of, seen = viewed(d, of), bytes(d)
-    keep(out, OpaqueObject(texture(of, how), described, read, seen))
+    keep(out, OpaqueObject(texture(of, how), session().context.life, described, read, seen))
 
 
 VIEWED = (
@@ -257,7 +257,7 @@ def create_surface(out: int, of: int) -> None:
     found = resource(described)
     if not isinstance(found, CudaArray):
         raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")
-    keep(out, OpaqueObject(surface(found), bytes(described)))
+    keep(out, OpaqueObject(surface(found), session().context.life, bytes(described)))
 
 
 @function("cuTexObjectDestroy", "cuSurfObjectDestroy", any_state=True)

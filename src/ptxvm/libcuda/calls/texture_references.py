@@ -71,7 +71,7 @@ def of_module(out: int, handle: int, name: int, kind: str) -> None:
     if module.opaque(word) != kind:
         raise DriverError(Result.NOT_FOUND, f"the module has no .{kind} '{word}'")
     made = module.references.setdefault(word, Reference(module, word))
-    put_u64(out, session().handles.handle(made))
+    put_u64(out, session().own(made))
 
 
 @function("cuModuleGetTexRef")
@@ -89,7 +89,7 @@ def surface_of_module(out: int, handle: int, name: int) -> None:
 @function("cuTexRefCreate")
 def create(out: int) -> None:
     """A reference of no module, which only keeps settings."""
-    put_u64(out, session().handles.handle(Reference()))
+    put_u64(out, session().own(Reference()))
 
 
 @function("cuTexRefDestroy", any_state=True)
