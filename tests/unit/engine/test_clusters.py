@@ -135,3 +135,37 @@ def test_pointers_into_shared_memory_are_aligned_as_their_addresses(engine, size
     out = np.full(8, -1, np.int32)
     ptxvm.load(ALIGNED).kernel().launch(8, 32, [out], cluster=4, shared=size - 48, engine=engine)
     assert (out == 0).all()
+
+
+# Each CTA counts itself, and waits for no other one of its cluster.
+COUNTS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry counts(.param .u64 out) {
+    .reg .b64 %out; .reg .b32 %x, %y, %z, %n, %m, %cta, %rank;
+    ld.param.u64 %out, [out];
+    mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %z, %ctaid.z;
+    mov.u32 %n, %nctaid.x; mov.u32 %m, %nctaid.y;
+    mad.lo.u32 %cta, %z, %m, %y;
+    mad.lo.u32 %cta, %cta, %n, %x;
+    mov.u32 %rank, %cluster_ctarank;
+    add.u32 %rank, %rank, 1;
+    mad.wide.u32 %out, %cta, 4, %out;
+    red.global.add.u32 [%out], %rank;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(
+    ("grid", "cluster"),
+    [((8, 1, 1), (2, 1, 1)), ((4, 4, 1), (2, 2, 1)), ((4, 4, 1), (1, 2, 1)), ((8, 8, 1), (4, 2, 1)), ((4, 2, 4), (1, 2, 2))],
+)
+def test_all_ctas_run_that_end_without_waiting_for_their_cluster(engine, grid, cluster):
+    out = np.zeros(grid[::-1], np.uint32)
+    ptxvm.load(COUNTS).kernel().launch(grid, 32, [out], cluster=cluster, engine=engine)
+    z, y, x = np.indices(out.shape)
+    ranks = (z % cluster[2] * cluster[1] + y % cluster[1]) * cluster[0] + x % cluster[0]
+    assert (out == 32 * (ranks + 1)).all()

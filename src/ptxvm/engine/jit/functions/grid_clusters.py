@@ -41,6 +41,7 @@ def parts(kernel: KernelContext) -> dict[str, str | int]:
         "another": "\n".join(_begin(sizes, "another", "%next.run", "%over.first" if ctas > 1 else "%s")),
         "over": OVER.format(**sizes) if ctas > 1 else "",
         "ended": "over" if ctas > 1 else "replace",
+        "others": "true" if ctas > 1 else "%busy.run",
         "coordinates": "\n".join(_coordinates(cluster)) if ctas > 1 else LINEAR,
         "window": "\n".join(_window(kernel)),
         "window_size": kernel.shared_together,

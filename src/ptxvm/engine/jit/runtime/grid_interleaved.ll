@@ -33,7 +33,8 @@ end:
 ; instrumented code if they wait for too long.
 ;
 ; The CTAs of a cluster begin together, in slots that follow each other: $$open and $$another are the lines for that, $$over
-; asks if all of them have ended, where $$ended leads.  $$coordinates are those of the CTA, $$window is the shared memory that
+; asks if all of them have ended, where $$ended leads; $$others says that some of them begin in slots of which this round has
+; run the CTAs before.  $$coordinates are those of the CTA, $$window is the shared memory that
 ; its generic addresses reach.
 define internal i32 @ptxvm.ctas(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
 entry:
@@ -83,6 +84,7 @@ run:
   %since.tick.run = phi i64 [ %since.tick, %usual ], [ %since.tick, %open ], [ %since.tick.reset, %again ], [ %since.tick.reset, %another ]
   %pass = phi i64 [ 0, %usual ], [ 0, %open ], [ %pass.next, %again ], [ 0, %another ]
   %progress.run = phi i1 [ %progress, %usual ], [ true, %open ], [ %progress.cta, %again ], [ true, %another ]
+  %busy.run = phi i1 [ %busy, %usual ], [ %busy, %open ], [ %busy.run, %again ], [ $others, %another ]
   %cta = load i64, ptr %m, align 8
   %shared.offset = mul i64 %s, $shared_stride
   %shared.own = getelementptr i8, ptr %shared, i64 %shared.offset
@@ -190,7 +192,7 @@ slot.end:
   %used.after = phi i64 [ %used, %usual ], [ %used.run, %lives.on ], [ %used.run, %retire ]
   %since.tick.after = phi i64 [ %since.tick, %usual ], [ %since.tick.reset, %lives.on ], [ %since.tick.reset, %retire ]
   %progress.after = phi i1 [ %progress, %usual ], [ %progress.cta, %lives.on ], [ true, %retire ]
-  %busy.after = phi i1 [ %busy, %usual ], [ true, %lives.on ], [ %busy, %retire ]
+  %busy.after = phi i1 [ %busy, %usual ], [ true, %lives.on ], [ %busy.run, %retire ]
   %s.next = add i64 %s, 1
   br label %slot
 judge:
