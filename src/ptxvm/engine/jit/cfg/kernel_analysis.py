@@ -7,8 +7,9 @@ from functools import cached_property
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
-from ptxvm.engine.jit.cfg import divergence_sources, grid_stride, requirements, row_walks
+from ptxvm.engine.jit.cfg import divergence_sources, grid_stride, loop_strides, requirements, row_walks
 from ptxvm.engine.jit.cfg.control_flow_graph import ControlFlowGraph
+from ptxvm.engine.jit.cfg.loop_strides import Stride
 from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
@@ -83,6 +84,12 @@ class KernelAnalysis:
         """The loads of it, and of the functions that it calls, that walk along rows."""
         functions = called(self.image, self.function)
         return {bound: walk for each in functions for bound, walk in row_walks.row_walks(each).items()}
+
+    @cached_property
+    def loop_strides(self) -> dict[Bound, Stride]:
+        """How far the loops of it, and of the functions that it calls, move addresses."""
+        functions = called(self.image, self.function)
+        return {bound: stride for each in functions for bound, stride in loop_strides.loop_strides(each).items()}
 
     @cached_property
     def local_grain(self) -> int:

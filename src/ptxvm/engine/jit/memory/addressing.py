@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.cfg.loop_strides import Stride
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, Varying, text, wrapped
 from ptxvm.engine.jit.memory import (
@@ -24,7 +25,7 @@ from ptxvm.engine.jit.memory import (
 )
 from ptxvm.engine.jit.memory.lane_offsets import Chunk, pieces
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.engine.jit.values import scaled_integers
+from ptxvm.engine.jit.values import scaled_integers, uniform_bounds
 
 UNITS = (1, 2, 4, 8)  # bytes that the processor multiplies an index by
 ALL = (1 << 64) - 1
@@ -344,11 +345,44 @@ class Addressing:
             prefetches.prefetch_row(self.code, near, length, prefetches.SECOND_CACHE)
             prefetches.prefetch_row(self.code, self.code.offset(pointer, prefetches.SOON), length, prefetches.FIRST_CACHE)
             return
-        start = self._in_later_iteration(pointer, near)
+        stride = self._stride()
+        if stride is not None and stride.is_below(length):
+            return  # most of what the next iterations load lies in lines of this one, and the processor follows
+        start = self._in_next_iteration(pointer, stride) or self._in_later_iteration(pointer, near)
         cache = prefetches.cache_of_strides() if self.at.kernel.grid_strides else prefetches.FIRST_CACHE
-        prefetches.prefetch_row(self.code, start, length, cache)
-        # The last byte too: an array need not begin at a line.
-        prefetches.prefetch(self.code, self.code.offset(start, length - 1), cache)
+        prefetches.prefetch_touched(self.code, start, length, cache)
+
+    def _stride(self) -> Stride | None:
+        """How far the loop around the instruction moves its address, if that is known."""
+        return self.at.kernel.loop_strides.get(self.bound) if self.bound is not None else None
+
+    def _in_next_iteration(self, pointer: str, stride: Stride | None) -> str | None:
+        """The pointer in the next iteration of a loop whose iterations are long, as all warps of the CTA take turns in each."""
+        if stride is None or not stride.waits:
+            return None
+        distance: Scalar = 0
+        for registers, factor in stride.products:
+            product: Scalar = factor & ALL
+            for register in registers:
+                raw = self.at.slot(self.at.key(register), register.type).raw
+                if not isinstance(raw, Affine) or raw.terms:
+                    return None
+                by = raw.base if register.type.bits == 64 else uniform_bounds.widened(self.alg, register.type, raw.base)
+                product = self.alg.scalar("mul", 64, product, by)
+            distance = self.alg.scalar("add", 64, distance, product)
+        return self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {text('i64', distance)}")
+
+    def _ahead_of_stores(self, pointer: str, length: int) -> None:
+        """Prefetch what the next iteration of a long loop stores to.
+
+        A store that misses the caches holds up all later ones, as they leave the processor in order: also those of what warps
+        keep while others take their turns.
+        """
+        stride = self._stride()
+        if not self.at.full or stride is None or stride.is_below(length):
+            return
+        if (start := self._in_next_iteration(pointer, stride)) is not None:
+            prefetches.prefetch_touched(self.code, start, length, prefetches.FIRST_CACHE, writing=True)
 
     def _in_later_iteration(self, pointer: str, near: str) -> str:
         """The pointer some iterations on, assuming the stride of the last one; `near` where CTAs run in step."""
@@ -425,6 +459,9 @@ class Addressing:
                 whole.append((value, pointer, total))
             else:
                 some_lanes.store(code, total, llvm, value, pointer, size, mask)
+        if self.at.repeats and space not in (Space.SHARED, Space.LOCAL):
+            for _, pointer, total in whole:
+                self._ahead_of_stores(pointer, total * size)
         if bit is not None:
             streaming_stores.store(self.at, bit, llvm, whole, size)
             return

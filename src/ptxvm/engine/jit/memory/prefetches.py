@@ -20,14 +20,20 @@ def cache_of_strides() -> int:
     return FIRST_CACHE if cpu.first_cache() >= ROOMY else SECOND_CACHE
 
 
-def prefetch(code: Code, pointer: str, cache: int) -> None:
-    """Load a line into a cache; an address that is in no memory does no harm."""
+def prefetch(code: Code, pointer: str, cache: int, *, writing: bool = False) -> None:
+    """Load a line into a cache, to read or to write it; an address that is in no memory does no harm."""
     name = "llvm.prefetch.p0"
     code.unit.declarations[name] = f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"
-    code.run(f"call void @{name}(ptr {pointer}, i32 0, i32 {cache}, i32 1)")
+    code.run(f"call void @{name}(ptr {pointer}, i32 {int(writing)}, i32 {cache}, i32 1)")
 
 
-def prefetch_row(code: Code, start: str, length: int, cache: int) -> None:
-    """Load the lines of a row."""
+def prefetch_row(code: Code, start: str, length: int, cache: int, *, writing: bool = False) -> None:
+    """Load the lines of a row that begins at a line."""
     for first in range(0, length, LINE):
-        prefetch(code, code.offset(start, first), cache)
+        prefetch(code, code.offset(start, first), cache, writing=writing)
+
+
+def prefetch_touched(code: Code, start: str, length: int, cache: int, *, writing: bool = False) -> None:
+    """Load the lines of a row that need not begin at a line."""
+    prefetch_row(code, start, length, cache, writing=writing)
+    prefetch(code, code.offset(start, length - 1), cache, writing=writing)

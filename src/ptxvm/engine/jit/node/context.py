@@ -21,6 +21,7 @@ from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING, MOST_WALKS, SITE_
 from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.cfg import call_stack, control_dependence, divergence_sources, nodes
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
+from ptxvm.engine.jit.cfg.loop_strides import Stride
 from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
@@ -372,6 +373,11 @@ class KernelContext:
         """The memory of the variables of the module, by the scalars of their addresses."""
         kept = self.image.allocations
         return {f"{SYMBOL}{self.image.address_number(variable)[0]}": allocation for variable, allocation in kept.items()}
+
+    @property
+    def loop_strides(self) -> dict[Bound, Stride]:
+        """How far loops move the addresses of accesses."""
+        return self.analysis.loop_strides
 
     @cached_property
     def row_walks(self) -> dict[Bound, Walk]:

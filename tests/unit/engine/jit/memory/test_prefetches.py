@@ -99,3 +99,36 @@ def test_the_size_of_the_first_cache_is_the_system_s(monkeypatch: pytest.MonkeyP
         cpu.first_cache.cache_clear()
         assert cpu.first_cache() == size
     cpu.first_cache.cache_clear()
+
+
+TILES = """ld.param.u32 %r6, [n]; mul.lo.u32 %r7, %r6, 4; cvt.u64.u32 %d7, %r7;
+LOOP: ld.global.u32 %r5, [%d3]; BARRIER st.shared.u32 [%d6], %r5; st.global.u32 [%d4], %r5;
+    add.s64 %d3, %d3, STRIDE; add.s64 %d4, %d4, STRIDE;
+    add.s32 %r6, %r6, -1; setp.ne.s32 %p, %r6, 0; @%p bra LOOP;"""
+
+
+def prefetches_of_tiles(*, barrier: str, stride: str) -> list[tuple[str, int]]:
+    """What is prefetched in a loop over tiles of 256 threads: whether it is for writing, and how often."""
+    source = KERNEL.replace("LOAD", TILES.replace("BARRIER", barrier).replace("STRIDE", stride))
+    source = source.replace(".param .u64 out)", ".param .u64 out, .param .u32 n)")
+    source = source.replace(".reg .b64 %d<8>;", ".reg .b64 %d<8>; .reg .pred %p;")
+    text = ptxvm.load(source).kernel().dump("llvm", 32)
+    found = re.findall(r"call void @llvm\.prefetch\.p0\(ptr [^,]+, i32 (\d)", text)
+    return sorted((kind, found.count(kind)) for kind in {*found})
+
+
+@pytest.mark.parametrize("stride", ["4096", "%d7"])
+def test_a_loop_with_barriers_prefetches_what_its_next_iteration_loads_and_stores(stride: str) -> None:
+    """A row of 32 elements has two lines, and touches a third where it begins within one."""
+    assert prefetches_of_tiles(barrier="bar.sync 0;", stride=stride) == [("0", 3), ("1", 3)]
+
+
+@pytest.mark.parametrize(("barrier", "stride"), [("", "4096"), ("bar.sync 0;", "64")])
+def test_stores_of_other_loops_are_not_prefetched(barrier: str, stride: str) -> None:
+    """The processor follows a stream of its own, and short strides."""
+    assert all(kind == "0" for kind, _ in prefetches_of_tiles(barrier=barrier, stride=stride))
+
+
+def test_what_short_strides_load_comes_with_the_row() -> None:
+    """Most of what the next iteration loads lies in lines of this one."""
+    assert prefetches_of_tiles(barrier="", stride="64") == []
