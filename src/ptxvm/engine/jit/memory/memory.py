@@ -25,6 +25,7 @@ from ptxvm.engine.jit.memory import (
     index_checks,
     joined_loads,
     lane_ends,
+    prefetches,
     row_windows,
     slow_path,
     streaming_stores,
@@ -215,6 +216,9 @@ class Memory(Port):
                 part = self.code.offset(pointer, n * type.bytes)
                 self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {part}, align {min(type.bytes, 16)}")
             return
+        if self.at.repeats and space not in WINDOWS and self.addressing.scattered(space, raw, type.bytes, count):
+            stride = self.at.kernel.loop_strides.get(self.bound)
+            self.at.kernel.writes_along_rows |= stride is not None and stride.is_below(prefetches.LINE)
         vectors = [self.alg.vector(type, v.raw) for v in values]
         if waits is not None:
             waits(llvm, vectors)

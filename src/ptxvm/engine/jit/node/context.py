@@ -108,7 +108,7 @@ class KernelContext:
         self.cached_bounds: set[tuple[int, int]] = set()  # access sites in loops, and which of their fields
         self.prefetches = 0
         self.pauses: set[int] = set()  # heads of grid-stride loops, at which other CTAs may catch up
-        self.uses_local = self.leaves_all = False
+        self.uses_local = self.leaves_all = self.writes_along_rows = False
         self.addresses: set[int] = set()
         self.barrier_numbers: dict[int, int] = {}
         self.instructions = [b for frame in self.graph.frames for b in frame.code]

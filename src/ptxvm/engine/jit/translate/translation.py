@@ -69,9 +69,12 @@ class Translation:
         return self.versions.kernel.graph.has_loops
 
     def _may_be_scalar(self, kernel: KernelContext) -> bool:
-        """Is the version that runs first one of vectors whose lanes may part in loops, and is there scalar code for it?"""
-        wanted = self.wanted
-        return wanted.plain and not wanted.scalar and parts_in_loops(kernel) and scalar_code.suits(kernel.analysis)
+        """Is the version that runs first one of vectors that may be slow in loops, and is there scalar code for it?
+
+        Lanes may part there, or each may write along a row of its own.
+        """
+        wanted, slow = self.wanted, parts_in_loops(kernel) or kernel.writes_along_rows
+        return wanted.plain and not wanted.scalar and slow and scalar_code.suits(kernel.analysis)
 
     @property
     def facts(self) -> Facts:

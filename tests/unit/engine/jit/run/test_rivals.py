@@ -18,6 +18,7 @@ from ptxvm.engine.jit.cfg import scalar_code
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.run import tiering
 from ptxvm.engine.jit.run.rivals import Contest, Turns
+from ptxvm.engine.jit.translate.translation import Translation
 from ptxvm.machine.settings import Tiering
 
 # Each thread makes as many iterations as its number says, which the other lanes do not.
@@ -189,6 +190,51 @@ def test_scalar_code_is_for_threads_without_an_order(body: str, suits: bool) -> 
     """PTX 9.7.13: what orders threads, or shows their order, keeps a kernel to vectors."""
     one = kernel(body)
     assert scalar_code.suits(KernelAnalysis(one.module.image, one.function)) is suits
+
+
+ROWS = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n)
+{
+    .reg .b32 %r<9>; .reg .b64 %d<5>; .reg .pred %p;
+    ld.param.u64 %d0, [out]; ld.param.u32 %r3, [n];
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r0, %r0, %r1, %r2;
+    mul.wide.u32 %d1, %r0, LANE; add.u64 %d0, %d0, %d1; mov.u32 %r4, 0;
+AGAIN:
+    add.u32 %r5, %r4, %r0; st.global.u32 [%d0], %r5; add.u64 %d0, %d0, STEP;
+    add.u32 %r4, %r4, 1; setp.lt.u32 %p, %r4, %r3; @%p bra AGAIN;
+    ret;
+}
+"""
+
+
+def rows(lane: int, step: int) -> ptxvm.Kernel:
+    """A kernel whose lanes write so far from each other, and so far on in each iteration."""
+    return ptxvm.load(ROWS.replace("LANE", str(lane)).replace("STEP", str(step))).kernel()
+
+
+@pytest.mark.parametrize(
+    ("lane", "step", "both"),
+    [(400, 4, True), (400, -4, True), (400, 512, False), (4, 4, False), (4, 512, False)],
+)
+def test_lanes_that_write_along_rows_of_their_own_may_run_as_scalar_code(lane: int, step: int, both: bool) -> None:
+    """As vectors they write one element of each of 32 lines at a time."""
+    one = rows(lane, step)
+    translation = Translation(one.module.image, Specialisation(one.function, (64, 1, 1)))
+    _ = translation.versions
+    assert translation.facts.scalar is both
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_both_write_the_rows(version: int, by_version: Callable[[int], None]) -> None:
+    by_version(version)
+    out = np.zeros((CTAS * THREADS, 100), np.uint32)
+    rows(400, 4).launch(CTAS, THREADS, [out, 97], engine="jit")
+    want = np.arange(CTAS * THREADS, dtype=np.uint32)[:, None] + np.arange(97, dtype=np.uint32)
+    assert np.array_equal(out[:, :97], want)
+    assert not out[:, 97:].any()
 
 
 # ── the contest ─────────────────────────────────────────────────────────────────────────
