@@ -6,6 +6,9 @@ warps without active lanes, and use contiguous accesses where the stride turns o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, Unit, short
 from ptxvm.engine.jit.ir.lane_values import vector_literal
@@ -68,19 +71,55 @@ def _arguments(code: Code, base: str, offsets: Typed, lanes: str, n: int) -> lis
 
 def gather_strided(code: Code, llvm: str, firsts: list[str], stride: str, lanes: str | None) -> str:
     """Load elements at multiples of a distance from an address for each warp."""
-    name = _function(code, "gather_strided", llvm)
-    parts = [
-        code.call(f"<{WARP} x {llvm}>", name, ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)), pure=False)
-        for n, first in enumerate(firsts[: len(code.active_warps())])
-    ]
-    return of_all_warps(code, llvm, parts)
+    name, loaded = _function(code, "gather_strided", llvm), f"<{WARP} x {llvm}>"
+
+    def load(n: int, bits: str) -> str:
+        return code.call(loaded, name, ("ptr", firsts[n]), ("i64", stride), ("i32", bits), pure=False)
+
+    return of_all_warps(code, llvm, _of_active_warps(code, loaded, len(firsts), lanes, load))
 
 
 def scatter_strided(code: Code, llvm: str, value: str, firsts: list[str], stride: str, lanes: str | None) -> None:
     """Store elements at multiples of a distance from an address for each warp, in the order of the lanes."""
     name = _function(code, "scatter_strided", llvm)
-    for n, first in enumerate(firsts[: len(code.active_warps())]):
-        code.perform(name, of_warp(code, llvm, value, n), ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)))
+
+    def store(n: int, bits: str) -> str:
+        code.perform(name, of_warp(code, llvm, value, n), ("ptr", firsts[n]), ("i64", stride), ("i32", bits))
+        return ""  # nothing is loaded
+
+    _of_active_warps(code, "", len(firsts), lanes, store)
+
+
+Access = Callable[[int, str], str]
+"""Writes the access of a warp, whose active lanes are bits; gives what it loads."""
+
+
+def _of_active_warps(code: Code, llvm: str, count: int, lanes: str | None, access: Access) -> list[str]:
+    """What the accesses of warps load, vectors of a type; zeros for a warp without active lanes, whose access is skipped.
+
+    A guard that picks threads by their number leaves most of several warps abreast without any, and a branch costs less than
+    a call.
+    """
+    warps = range(min(count, len(code.active_warps())))
+    if lanes is None or len(warps) == 1:
+        return [access(n, _bits(code, lanes, n)) for n in warps]
+    return [_where(code, llvm, code.warp_bits(lanes, n), partial(access, n)) for n in warps]
+
+
+def _where(code: Code, llvm: str, bits: str, access: Callable[[str], str]) -> str:
+    """What an access loads where some lanes are active, of which the bits tell; else zeros."""
+    before, active, after, onward = (code.label() for _ in range(4))
+    code.jump(before)
+    code.block(before)
+    code.branch(code.emit(f"icmp ne i32 {bits}, 0"), active, onward)
+    with code.scope():
+        code.block(active)
+        found = access(bits)
+        code.jump(after)
+        code.block(after)
+        code.jump(onward)
+    code.block(onward)
+    return code.emit(f"phi {llvm} [ {found}, %{after} ], [ zeroinitializer, %{before} ]", pure=False) if llvm else ""
 
 
 def _bits(code: Code, lanes: str | None, n: int) -> str:

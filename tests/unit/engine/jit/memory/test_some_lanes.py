@@ -5,6 +5,8 @@ The expectations are NumPy's slices, of what PTX 9.7.9 (ld, st) says of each thr
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,25 @@ def test_the_last_lane_may_be_at_the_end(kernel: ptxvm.Kernel, size: int) -> Non
         kernel.launch(1, BLOCK, [data, out, np.uint32(stride), np.uint32(BLOCK)], engine="jit")
         assert np.array_equal(out[::stride], data[::stride] + np.ones(BLOCK, data.dtype))
         assert not np.delete(out, np.arange(BLOCK) * stride).any()
+
+
+@pytest.mark.parametrize("warps", range(16))
+def test_warps_without_active_lanes_access_nothing(size: int, warps: int, rng: np.random.Generator) -> None:
+    """Any of four warps abreast, whose lanes all take part or none; one lane of the last one never does."""
+    guard = "shr.u32 %r6, %r2, 5; shr.u32 %r6, %r1, %r6; and.b32 %r6, %r6, 1; setp.eq.u32 %p, %r2, 127; @%p mov.u32 %r6, 0;"
+    source = KERNEL.replace("setp.ge.u32 %p, %r2, %r1;", f"{guard} setp.eq.u32 %p, %r6, 0;")
+    one = ptxvm.load(source.replace("BITS", str(8 * size)).replace("BYTES", str(size))).kernel("k")
+    at = np.array([lane for lane in range(BLOCK - 1) if warps >> lane // 32 & 1], int) * 7
+    data = rng.integers(1, 1 << 8 * size - 1, SIZE, dtype=f"u{size}")
+    out, wanted = np.zeros_like(data), np.zeros_like(data)
+    wanted[at] = data[at] + np.ones_like(at, f"u{size}")
+    one.launch(1, BLOCK, [data, out, np.uint32(7), np.uint32(warps)], engine="jit")
+    assert np.array_equal(out, wanted)
+
+
+def test_each_of_several_warps_is_skipped_where_it_has_no_active_lanes(kernel: ptxvm.Kernel) -> None:
+    """A branch looks at the mask of its lanes before the call."""
+    text = kernel.dump("llvm", BLOCK)
+    masks = {*re.findall(r"call .*@ptxvm\.(?:gather|scatter)_strided.*, i32 (%\S+)\)", text)}
+    assert len(masks) == BLOCK // 32
+    assert masks <= {*re.findall(r"icmp \w+ i32 (%\S+), 0\n", text)}
