@@ -17,6 +17,7 @@ from ptxvm.engine.jit.node.node import NATIVE
 from ptxvm.isa.special_registers import WARP
 
 FEW = 8  # lanes up to which loads one by one are faster than masked gathers
+HALF = WARP // 2
 FAR = 1 << 26  # bytes between lanes for which an offset of 32 bits has room
 BLOCK = 8  # elements of a contiguous store that are tested together
 
@@ -255,8 +256,9 @@ def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
     vector, pointers = f"<{WARP} x {llvm}>", f"<{WARP} x ptr>"
     intrinsic = f"llvm.masked.gather.v{WARP}{short(llvm)}.v{WARP}p0"
     unit.declarations[intrinsic] = f"declare {vector} @{intrinsic}({pointers}, i32 immarg, <{WARP} x i1>, {vector})"
-    few, first = f"<{FEW} x {llvm}>", f"llvm.masked.gather.v{FEW}{short(llvm)}.v{FEW}p0"
-    unit.declarations[first] = f"declare {few} @{first}(<{FEW} x ptr>, i32 immarg, <{FEW} x i1>, {few})"
+    for count in (FEW, HALF):
+        few, first = f"<{count} x {llvm}>", f"llvm.masked.gather.v{count}{short(llvm)}.v{count}p0"
+        unit.declarations[first] = f"declare {few} @{first}(<{count} x ptr>, i32 immarg, <{count} x i1>, {few})"
     unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
     unit.declare("llvm.ctpop.i32", "i32", "i32")
     lanes = range(WARP)
@@ -266,6 +268,8 @@ def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
             kind, far=FAR, farther=2 * FAR, numbers=vector_literal("i32", tuple(lanes)),
             first_ones=1 << FEW if cpu.has("avx512f") else 0,  # other processors load lane by lane
             widened=vector_literal("i32", tuple(min(n, FEW) for n in lanes)),
+            half_ones=1 << HALF, half_numbers=vector_literal("i32", tuple(range(HALF))),
+            half_widened=vector_literal("i32", tuple(min(n, HALF) for n in lanes)),
             cases=" ".join(f"i64 {step * size}, label %rows.{step}" for step in _steps(size)),
             loads=_rows_loaded(unit, llvm, size), stores=_rows_stored(unit, llvm, size),
             load_each=_each_loaded(llvm, size), store_each=_each_stored(llvm, size),

@@ -43,6 +43,17 @@ narrow:
   %one.low = insertelement <32 x i32> poison, i32 %low, i64 0
   %lows = shufflevector <32 x i32> %one.low, <32 x i32> poison, <32 x i32> zeroinitializer
   %short.distances = mul <32 x i32> %lows, $numbers
+  %in.half = icmp ult i32 %mask, $half_ones
+  br i1 %in.half, label %half, label %whole
+half:
+  %half.mask = trunc i32 %mask to i16
+  %half.active = bitcast i16 %half.mask to <16 x i1>
+  %half.distances = shufflevector <32 x i32> %short.distances, <32 x i32> poison, <16 x i32> $half_numbers
+  %half.addresses = getelementptr i8, ptr %first, <16 x i32> %half.distances
+  %half.gathered = call <16 x $llvm> @llvm.masked.gather.v16$short.v16p0(<16 x ptr> %half.addresses, i32 $size, <16 x i1> %half.active, <16 x $llvm> zeroinitializer)
+  %half.all = shufflevector <16 x $llvm> %half.gathered, <16 x $llvm> zeroinitializer, <32 x i32> $half_widened
+  ret <32 x $llvm> %half.all
+whole:
   %near.addresses = getelementptr i8, ptr %first, <32 x i32> %short.distances
   %near.gathered = call <32 x $llvm> @llvm.masked.gather.v32$short.v32p0(<32 x ptr> %near.addresses, i32 $size, <32 x i1> %active, <32 x $llvm> zeroinitializer)
   ret <32 x $llvm> %near.gathered
