@@ -28,9 +28,9 @@ class ClosedRegion:
 class ClosedRegions:
     """Finds the closed regions of a kernel."""
 
-    def __init__(self, found: Sequence[Node]) -> None:
-        self.nodes = found
-        self._after = post_dominators(found)
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self._after = post_dominators(nodes)
 
     def largest(self, number: int) -> ClosedRegion | None:
         """The largest closed region behind the branch at the end of a node."""

@@ -102,12 +102,12 @@ class _Search:
             for following in segment.successors_at:
                 self.before.setdefault(following, set()).add(segment.end)
         self.function = function
-        self.data, self.lanes = memory_dependent(self.code), lane_dependent(self.code)
-        self.place = place_dependent(function, self.lanes)
+        self.memory_dependent, self.lane_dependent = memory_dependent(self.code), lane_dependent(self.code)
+        self.place_dependent = place_dependent(function, self.lane_dependent)
         self.loops = [(min(found), n) for n, bound in enumerate(self.code) if (found := targets(bound)) and min(found) <= n]
 
     @cached_property
-    def given(self) -> int:
+    def parameter_dependent(self) -> int:
         """The registers that depend on parameters, as a mask."""
         return dependent_on(self.code, lambda bound: Space.PARAM in bound.summary.spaces)
 
@@ -120,8 +120,8 @@ class _Search:
         """The region behind the branch that ends a node, if lanes probably part there."""
         branch = self.code[end - 1]
         guard = branch.guard()
-        by_data = guard is not None and bool(self.data & bit_of(guard[0]))
-        if guard is None or branch in self.spinning or not (by_data or self._part(end - 1, bit_of(guard[0]))):
+        by_data = guard is not None and bool(self.memory_dependent & bit_of(guard[0]))
+        if guard is None or branch in self.spinning or not (by_data or self._diverges(end - 1, bit_of(guard[0]))):
             return None
         entries = targets(branch)[0], end
         dirty = any(touches(bound) for bound in self.code[start:end])
@@ -157,25 +157,25 @@ class _Search:
             made.append(self._block(block, later))
             later |= block.live_in
         region = Region(entries, tuple(reversed(made)), join, reads, by_data)
-        return None if self._bends(region, bit_of(guard[0])) else region
+        return None if self._makes_addresses_vary(region, bit_of(guard[0])) else region
 
-    def _bends(self, region: Region, guard: int) -> bool:
+    def _makes_addresses_vary(self, region: Region, guard: int) -> bool:
         """Would lanes be given different formulas of their numbers, where most warps may give all lanes one of them?
 
         The addresses behind such a region would be gathered.  Where nothing but its place decides what a lane does, those
         of a warp part whenever they come there.
         """
-        if region.by_data or not self.given & guard:
+        if region.by_data or not self.parameter_dependent & guard:
             return False
         escaping = 0
         for block in region.blocks:
             escaping |= block.written & block.live
-        return bool(escaping & self.integers & self.lanes & ~self.data)
+        return bool(escaping & self.integers & self.lane_dependent & ~self.memory_dependent)
 
-    def _part(self, at: int, guard: int) -> bool:
+    def _diverges(self, at: int, guard: int) -> bool:
         """Do lanes part by their position in the CTA, in more than the last CTA of a grid?"""
         repeated = any(first <= at <= last for first, last in self.loops)
-        return bool((self.lanes if repeated else self.place) & guard)
+        return bool((self.lane_dependent if repeated else self.place_dependent) & guard)
 
     def _block(self, block: Segment, later: int) -> BasicBlock:
         last = self.code[block.end - 1]

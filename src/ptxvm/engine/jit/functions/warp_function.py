@@ -123,7 +123,7 @@ def _nodes(kernel: KernelContext) -> list[str]:
             bodies += deoptimise.leave(kernel, node, full=full)
         if number in kernel.parting:
             bodies += deoptimise.part(kernel, node)
-    for number in sorted(kernel.parts.joins - kernel.masked):  # all lanes are there, and nothing is to be restored
+    for number in sorted(kernel.divergent_regions.joins - kernel.masked):  # all lanes are there, and nothing is to be restored
         bodies += [f"M{number}:", f"  store i{kernel.width} 0, ptr %pending.{number}, align 4", f"  br label %F{number}"]
     return bodies
 

@@ -17,8 +17,8 @@ from ptxvm.engine.jit.lower.barriers import cluster_records
 from ptxvm.engine.jit.lower.emitter import Emitter
 from ptxvm.engine.jit.node import counters, stack
 from ptxvm.engine.jit.node.divergence import expect_whole
+from ptxvm.engine.jit.node.divergent_regions import DivergenceError
 from ptxvm.engine.jit.node.host_queries import NoTarget
-from ptxvm.engine.jit.node.parted_regions import DivergenceError
 from ptxvm.engine.jit.node.port import Call, Ending, Goto, Switch
 from ptxvm.isa.special_registers import WARP
 
@@ -263,7 +263,7 @@ class Terminator:
 
     def _leaves(self) -> bool:
         """Do lanes of the straight version that part at the end of the node go on in the masked one?"""
-        return self.kernel.straight and self.at.full and not self.kernel.parts.hold(self.node)
+        return self.kernel.straight and self.at.full and not self.kernel.divergent_regions.hold(self.node)
 
     def divide(self, bits: str, yes: int, no: int) -> None:
         """Branch with a whole warp, which may diverge."""

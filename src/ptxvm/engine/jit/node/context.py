@@ -26,9 +26,9 @@ from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.access_sites import AccessSites
+from ptxvm.engine.jit.node.divergent_regions import DivergentRegions
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.node.node_code import NodeCode
-from ptxvm.engine.jit.node.parted_regions import PartedRegions
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.engine.jit.values.shared_meanings import SharedMeanings
@@ -132,11 +132,11 @@ class KernelContext:
         return guard is None or bool(self.memory_dependent(node.frame) >> guard[0].index & 1)
 
     @cached_property
-    def parts(self) -> PartedRegions:
-        """The regions in which lanes of the straight version part."""
+    def divergent_regions(self) -> DivergentRegions:
+        """The regions in which lanes of the straight version diverge."""
         possible = not self.follows_threads and not self.metered
-        narrow = self.one_warp.parts if self.one_warp is not None else None
-        return PartedRegions(self.nodes, self.registers, self.written, possible, narrow, self.counters is not None)
+        narrow = self.one_warp.divergent_regions if self.one_warp is not None else None
+        return DivergentRegions(self.nodes, self.registers, self.written, possible, narrow, self.counters is not None)
 
     @cached_property
     def streamed(self) -> list[Variable]:
@@ -177,7 +177,7 @@ class KernelContext:
     @property
     def pending(self) -> set[int]:
         """The nodes at which lanes may wait while others run."""
-        return self.masked | self.parts.joins | {node.number for node in self.nodes if node.waits} | {0}
+        return self.masked | self.divergent_regions.joins | {node.number for node in self.nodes if node.waits} | {0}
 
     @property
     def scans_pending(self) -> bool:
@@ -226,7 +226,7 @@ class KernelContext:
     @property
     def runs_partial_warps(self) -> bool:
         """Does it run code for some lanes of a warp only?"""
-        return not self.straight or bool(self.parts.regions) or any(node.region is not None for node in self.nodes)
+        return not self.straight or bool(self.divergent_regions.regions) or any(node.region is not None for node in self.nodes)
 
     @property
     def sequential(self) -> bool:

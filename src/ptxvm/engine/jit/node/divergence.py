@@ -6,7 +6,7 @@ from ptxvm.algebra.types import pred
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.lane_values import Raw, known_lanes
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.parted_regions import DivergenceError
+from ptxvm.engine.jit.node.divergent_regions import DivergenceError
 
 
 def expect_whole(kernel: KernelContext, node: Node, guard: Raw, *, affine: bool) -> bool:
@@ -20,13 +20,13 @@ def expect_whole(kernel: KernelContext, node: Node, guard: Raw, *, affine: bool)
     read = node.code[-1].guard()
     own = read[0].index if read is not None else -1
     if own >= 0 and kernel.memory_dependent(node.frame) >> own & 1:
-        if kernel.varying_memory_dependent(node.frame) >> own & 1 or not kernel.parts.add(node):
+        if kernel.varying_memory_dependent(node.frame) >> own & 1 or not kernel.divergent_regions.add(node):
             raise DivergenceError
         return False
     differs = known_lanes(pred, guard, kernel.width) is not None or (kernel.graph.repeats(node) and not affine)
     if not differs and not (own >= 0 and kernel.place_dependent(node.frame) >> own & 1):
         return True
-    if kernel.parts.add(node):
+    if kernel.divergent_regions.add(node):
         return False
     if differs:
         raise DivergenceError

@@ -17,7 +17,7 @@ from ptxvm.engine.jit.lower.terminators import Terminator
 from ptxvm.engine.jit.memory import streaming_stores, variable_bounds
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.parted_regions import DivergenceError
+from ptxvm.engine.jit.node.divergent_regions import DivergenceError
 from ptxvm.engine.jit.node.register_shapes import CARRY, Urgency
 from ptxvm.engine.jit.translate.worklist import Worklist
 from ptxvm.isa.special_registers import WARP
@@ -71,7 +71,7 @@ class FixedPoint:
         if kernel.threads >= WARP or kernel.scalar:
             self.queue.update((n, True) for n in everything)
         self._settle()  # whole warps come first: what they do not vary, partial ones keep apart
-        if kernel.straight and not kernel.parts.regions:
+        if kernel.straight and not kernel.divergent_regions.regions:
             return
         if not kernel.straight and (kernel.threads % WARP or not kernel.main):
             self._mask(everything)
@@ -89,7 +89,7 @@ class FixedPoint:
         starts = {s for n in kernel.divergent for s in self.nodes[n].successors}
         if kernel.general:
             starts |= everything if kernel.fair else self._dispatched() & everything
-        self._mask(kernel.parts.inside if kernel.straight else reachability.reachable(self.nodes, starts))
+        self._mask(kernel.divergent_regions.inside if kernel.straight else reachability.reachable(self.nodes, starts))
         kernel.waiting = self._others()
         changed = (n for n, (old, new) in enumerate(zip(before, kernel.waiting, strict=True)) if old != new)
         self.queue.update((n, False) for n in changed if n in kernel.masked)

@@ -10,8 +10,8 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import TooWideError
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.divergent_regions import DivergenceError
 from ptxvm.engine.jit.node.instrumentation import Shadow
-from ptxvm.engine.jit.node.parted_regions import DivergenceError
 from ptxvm.engine.jit.translate.fixed_point import translate
 from ptxvm.engine.jit.translate.register_pressure import expected_registers, most_registers
 from ptxvm.isa.special_registers import WARP
@@ -90,7 +90,7 @@ def scalar(make: Callable[..., KernelContext]) -> Versions:
 
 def parts_in_loops(kernel: KernelContext) -> bool:
     """May lanes part in loops, in a version that has been translated?"""
-    masked = kernel.masked if not kernel.straight else kernel.endings | set(kernel.parting) | kernel.parts.inside
+    masked = kernel.masked if not kernel.straight else kernel.endings | set(kernel.parting) | kernel.divergent_regions.inside
     return any(kernel.graph.repeats(kernel.nodes[n]) for n in masked)
 
 
@@ -169,12 +169,12 @@ def _time(warps: int, width: int) -> float:
 def _wide(make: Callable[..., KernelContext], width: int, one_warp: Callable[[], Versions | None]) -> Versions | None:
     """The straight version for several warps, whose lanes part only where those of one warp do."""
     found = _straight(make, make(straight=True, width=width))
-    if found is None or not (found.kernel.parts.parted or found.kernel.parting):
+    if found is None or not (found.kernel.divergent_regions.diverging or found.kernel.parting):
         return found
     one = one_warp()
     if one is None or not found.kernel.parting.keys() <= one.kernel.parting.keys():
         return None  # warps that go different ways, as where the first one of a CTA has a part of its own
-    if found.kernel.parts.parted <= one.kernel.parts.parted:
+    if found.kernel.divergent_regions.diverging <= one.kernel.divergent_regions.diverging:
         return found
     return _straight(make, make(straight=True, width=width, one_warp=one.kernel))
 

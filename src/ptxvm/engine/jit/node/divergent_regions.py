@@ -1,4 +1,4 @@
-"""Structured predication: the closed regions in which lanes of the straight version part, and are whole again behind them.
+"""Structured predication: the closed regions in which lanes of the straight version diverge, to reconverge behind them.
 
 Inside, there is code for whole groups of warps, and code under masks as wide as a group.  Registers that a region writes
 and that are read behind it have one shape in both; what is not written inside keeps its shape.
@@ -22,20 +22,20 @@ class DivergenceError(Exception):
 
 
 @dataclass(eq=False, slots=False)
-class PartedRegions:
+class DivergentRegions:
     """The regions of a version: its nodes, its registers, and the nodes that are `written` so far.
 
-    `one_warp` are those of the straight version for one warp at a time.  `parted` are the nodes at whose ends lanes part.
+    `one_warp` are those of the straight version for one warp at a time.  `diverging` are the nodes at whose ends lanes diverge.
     """
 
     nodes: Sequence[Node]
     registers: Registers
     written: Container[User]
     possible: bool
-    one_warp: PartedRegions | None
+    one_warp: DivergentRegions | None
     ordered: bool = False  # in profiled code: a region ends behind its code, as lanes meet where they run in the order of code
     regions: list[ClosedRegion] = field(default_factory=list)
-    parted: set[int] = field(default_factory=set)
+    diverging: set[int] = field(default_factory=set)
 
     @cached_property
     def _closed(self) -> ClosedRegions:
@@ -60,7 +60,7 @@ class PartedRegions:
 
         Where the lanes of each warp agree, several warps that do not are better run one after the other.
         """
-        if not self.possible or (self.one_warp is not None and node.number not in self.one_warp.parted):
+        if not self.possible or (self.one_warp is not None and node.number not in self.one_warp.diverging):
             return False
         if not self.hold(node):
             region = self._closed.largest(node.number)
@@ -69,7 +69,7 @@ class PartedRegions:
             self.regions.append(region)
             self._keep_whole()
             self.registers.stale += [((n, True), Urgency.SHAPE) for n in region.nodes if (n, True) in self.written]
-        self.parted.add(node.number)
+        self.diverging.add(node.number)
         return True
 
     def _ends_behind(self, region: ClosedRegion) -> bool:
