@@ -368,8 +368,8 @@ class Kernel:
         """
         if engine != "auto":
             return engine
-        deferred = completion in ("", "early") or watched or self.module.jit.takes_deferred(self.function)
-        return engine if deferred and self.module.jit.takes(self.function) else "interp"
+        deferred = completion in ("", "early") or watched or self.module.jit.can_defer(self.function)
+        return engine if deferred and self.module.jit.compilation_pays(self.function) else "interp"
 
     def relaunch(self, config: LaunchOptions, args: Sequence[object], *, profiled: bool = False) -> LaunchResult | None:
         """Run an unchecked launch as an equal short one before; None where there was none, or this one is unusual."""
@@ -405,7 +405,7 @@ class Kernel:
         *, programmatic: bool = False,
     ) -> LaunchResult:  # fmt: skip
         """Run a checked launch; the host may go on before it ends."""
-        engine = "auto" if self.module.jit.takes(self.function) else "interp"
+        engine = "auto" if self.module.jit.compilation_pays(self.function) else "interp"
         with DEVICE.launched(self.name, stream, args, self.device, programmatic=programmatic) as launched:
             watch = watching(self.module, engine, checks, 1, None, launched, host=host)
             return self._run(engine, config, args, watch)

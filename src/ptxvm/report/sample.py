@@ -89,7 +89,7 @@ def sample(kernel: Kernel, asking: LaunchOptions, args: Sequence[object]) -> Sam
     traced, timeline = WarpSample(), Timeline()
     interpreter = InstrumentedInterpreter(kernel.module.image, Recording(traced), LANES)
     rehearse(kernel, interpreter, asking._replace(timeout=min(SECONDS, asking.timeout or SECONDS)), args)
-    if kernel.module.jit.takes(kernel.function) and asking.asynchronous in ("", "early"):
+    if kernel.module.jit.compilation_pays(kernel.function) and asking.asynchronous in ("", "early"):
         rehearse(kernel, Jit(kernel.module.image, timeline), asking, args)
     warps: dict[WarpName, list[Step]] = {}
     for step in traced.steps:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 OFTEN = 2  # launches after which a relaunch is prepared
-MANY = 1000  # functions of a module; in larger modules `takes` counts the functions that a kernel calls
+MANY = 1000  # functions of a module; in larger modules `compilation_pays` counts the functions that a kernel calls
 REPEATS = 64  # relaunches that are kept ready
 
 
@@ -87,7 +87,7 @@ class Jit:
         self.progress: cta_distribution.Progress | None = None  # of the grid that runs now
         self._compiled: dict[Specialisation, Compiled] = {}
         self._relaunches: dict[tuple[Function, LaunchOptions, bool], Relaunch] = {}  # the last: of profiled code?
-        self._takes: dict[Function, bool] = {}
+        self._compilation_pays: dict[Function, bool] = {}
         self._uncounted: dict[Function, str] = {}
         self.meanings: dict[Function, tuple[Facts, Meaning]] = {}  # of what profiled code counts
         self.seconds = 0.0  # that launches have waited for compilation
@@ -151,23 +151,27 @@ class Jit:
         self.seconds += time.perf_counter() - began
         return version
 
-    def takes(self, kernel: Function) -> bool:
+    def compilation_pays(self, kernel: Function) -> bool:
         """Does it pay to compile the kernel?  The interpreter is faster for one that calls thousands of functions."""
         if sum(len(program.functions) for program in self.image.programs) < MANY:
             return True
-        if kernel not in self._takes:
+        if kernel not in self._compilation_pays:
             from ptxvm.engine.call_targets import called  # noqa: PLC0415 - code that is ready needs no graph of its kernel
             from ptxvm.engine.jit.cfg.control_flow_graph import MOST_FRAMES, OWN_REGISTERS  # noqa: PLC0415
 
-            self._takes[kernel] = sum(1 for _ in called(self.image, kernel)) + OWN_REGISTERS < MOST_FRAMES
-        return self._takes[kernel]
+            self._compilation_pays[kernel] = sum(1 for _ in called(self.image, kernel)) + OWN_REGISTERS < MOST_FRAMES
+        return self._compilation_pays[kernel]
 
     def uncounted(self, kernel: Function) -> str:
         """Names what profiled code does not count of a kernel; empty if it counts everything."""
         from ptxvm.engine.jit.cfg.uncounted import uncounted  # noqa: PLC0415 - few launches are profiled
 
         if kernel not in self._uncounted:
-            said = uncounted(self.image, self.image.resolve(kernel)) if self.takes(kernel) else "calls of so many functions"
+            said = (
+                uncounted(self.image, self.image.resolve(kernel))
+                if self.compilation_pays(kernel)
+                else "calls of so many functions"
+            )
             self._uncounted[kernel] = said
         return self._uncounted[kernel]
 
@@ -224,7 +228,7 @@ class Jit:
 
         return requirements.works_asynchronously(self.image, kernel)
 
-    def takes_deferred(self, kernel: Function) -> bool:
+    def can_defer(self, kernel: Function) -> bool:
         """Can compiled code defer its asynchronous work?"""
         from ptxvm.engine.jit.cfg import requirements  # noqa: PLC0415 - few launches defer work
 
