@@ -9,6 +9,7 @@ from ptxvm.analysis.bind import UnreadParts, WholeModule, bind
 from ptxvm.analysis.bodies import Bodies, SyntaxInBody
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.program import Program
+from ptxvm.analysis.repairs import near_opcodes
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shared import check_shared
 from ptxvm.analysis.validate import validate
@@ -46,7 +47,7 @@ def _checked(
     source: Source, module: tree.Module, syntax: list[Diagnostic], target: str | None, unread: UnreadParts | None = None,
     *, extended_shared: bool = False,
 ) -> tuple[Program, Report]:  # fmt: skip
-    report = Report(source, list(syntax))
+    report = Report(source, near_opcodes(syntax))
     program = bind(module, source, report, target, unread)
     program.extended_shared = extended_shared
     validate(program, report)

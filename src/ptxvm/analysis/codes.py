@@ -194,8 +194,8 @@ NO_ARRAY = register(
     "P0519",
     "an array where there is none, or none where there is one",
     """
-    `a[1]` is the address of an element of an array; the elements of a vector operand are registers and constants (PTX
-    6.4.2, 6.4.3).
+    `a[1]` is the address of an element of an array; a register has no elements: the address behind one is `[%rd1+4]`.
+    The elements of a vector operand are registers and constants (PTX 6.4.2, 6.4.3).
     """,
 )
 BAD_LINKAGE = register("P0520", "linkage that does not fit", "`.common` is for variables in .global (PTX 11.6.4).")

@@ -23,6 +23,7 @@ from ptxvm.analysis.check import analyse
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.debugging import Line
 from ptxvm.analysis.program import Function, Program
+from ptxvm.analysis.repairs import near_opcodes
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shared import check_shared, fits_shared
 from ptxvm.analysis.sparse import sparse
@@ -131,9 +132,10 @@ class IncrementalChecker:
         if unread.is_entangled or not fits_shared(program, unread.mentioned):
             return None
         validate(program, report)
-        report.diagnostics[:0] = unread.syntax
+        report.diagnostics[:0] = near_opcodes(unread.syntax)
         unread.remember(report)
-        report.diagnostics[:0] = outline.diagnostics  # one at the brace of a body belongs to what stands before it
+        # One at the brace of a body belongs to what stands before it.
+        report.diagnostics[:0] = near_opcodes(outline.diagnostics)
         report.diagnostics += unread.known
         self.read, self._bound = len(unread.looked_at), program
         return report
@@ -142,7 +144,7 @@ class IncrementalChecker:
 def whole(source: Source, target: str | None = None) -> Report:
     """The report of a module that is read as a whole."""
     module, syntax = parse(source)
-    report = Report(source, list(syntax))
+    report = Report(source, near_opcodes(syntax))
     program = bind(module, source, report, target)
     validate(program, report)
     check_shared(program, report)

@@ -13,6 +13,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import DIGITS, special
+from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics import did_you_mean, habits
 from ptxvm.isa.model import ISA
 from ptxvm.isa.special_registers import SPECIAL, lookup
@@ -20,6 +21,7 @@ from ptxvm.syntax import tree
 
 MOST_PARAMETERS = 6  # the most names in a help
 AXES = "xyz"
+SELECTORS = "xyzwrgba"
 
 
 class Unknown(NamedTuple):
@@ -45,7 +47,23 @@ def report_unknown(name: tree.Name, bound: Bound, report: Report, consequences: 
         return
     known = bound.scope.declares(name.text) or special(name.text, None) is not None
     said = f"'{name.text}' has no component '.{name.component}'" if known else f"'{unknown.full}' is not declared"
-    report.error("P0201", said, name, help=help, ptxas=f"Unknown field '.{name.component}'")
+    ptxas, *besides = wrong_component(name, name.component, bound)
+    report.error("P0201", said, name, help=help, ptxas=ptxas, consequences="\n".join(besides))
+
+
+def wrong_component(name: tree.Name, component: str, bound: Bound) -> list[str]:
+    """What ptxas says of a component: of a vector a selector, or several; of a register a part, as video instructions take."""
+    symbol, one = bound.scope.find(name.text), lookup(name.text)
+    if (isinstance(symbol, Register) and symbol.count > 1) or (symbol is None and one is not None and one.count > 1):
+        wrong = [f"Unknown vector selector: '{each}'" for each in component if each not in SELECTORS][:1]
+        if wrong or len(component) > 1:
+            return wrong + ["Unimplemented feature: vector swizzle"] * (len(component) > 1)
+    if isinstance(symbol, Register):
+        place = "destination" if name is bound.node.operands[0] else "source operand"
+        opcode = bound.node.opcode
+        said = f"Video selector is not allowed on {place} for instruction '{opcode}'"
+        return [f"Unknown video selector: '.{component}'", said]
+    return [f"Unknown field '.{component}'", *([unknown_symbol(name)] if symbol is None and one is None else [])]
 
 
 def unknown_symbol(name: tree.Name) -> str:

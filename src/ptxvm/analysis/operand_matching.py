@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
+from ptxvm.algebra.types import pred
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import Problem
 from ptxvm.isa.notation import Form, Operand
@@ -61,7 +62,8 @@ def match_operands(form: Form, opcode: str, shapes: Sequence[Shape], line: Calla
             shape = Shape("address", items=(shape,), detail="bare")  # noqa: PLW2901 - the brackets are implied
         if said := misplaced(operand, shape):
             help = brackets_help(form, operand, shape, line())
-            return Problem("P0303", said, operand=operand.name, help=help, ptxas=ptxas, number=n)
+            first, besides = refusal(shape, n, opcode) or (ptxas, "")
+            return Problem("P0303", said, operand=operand.name, help=help, ptxas=first, consequence=besides, number=n)
         match.take(operand, shape, (n if outside is None or n <= outside else n + 1,))
         if n == outside:
             parts = [each.name for each in operand.items]
@@ -119,6 +121,25 @@ def misplaced(operand: Operand, shape: Shape) -> str:
     return UNFIT[shape.kind](operand, shape) if shape.kind in UNFIT else ""
 
 
+def refusal(shape: Shape, number: int, opcode: str) -> tuple[str, str] | None:
+    """What ptxas says of a sign, or of a part of a register, that an operand cannot have, and what besides."""
+    if shape.kind == "negative":
+        said = f"Operand negation not allowed for instruction '{opcode}'" if number else ONE_NEGATION
+        return (said, "") if is_word(shape.items[0]) else ("Illegal argument to unary minus", said)
+    if shape.kind == "not" and shape.items[0].type is not pred:
+        return "Illegal argument to predicate negation", f"Arguments mismatch for instruction '{opcode}'"
+    if shape.kind == "component":
+        place = "source operand" if number else "destination"
+        return f"Video selector is not allowed on {place} for instruction '{opcode}'", ""
+    return None
+
+
+def is_word(shape: Shape) -> bool:
+    """Is it a register of 32 bits that may hold an integer?"""
+    type = shape.type if shape.kind in ("register", "special") else None
+    return type is not None and type.bits == WORD and not type.is_float
+
+
 def brackets_help(form: Form, operand: Operand, shape: Shape, line: str) -> str | Callable[[str], str]:
     """The help for missing brackets, `[%rd1]`, or for brackets too many; otherwise the syntax line."""
     if operand.address and not operand.items and shape.kind in ADDRESSES:
@@ -154,6 +175,8 @@ ADDRESSES = frozenset({"register", "special", "variable", "integer"})
 TEXTURES = frozenset({"register", "variable"})
 """What can be a texture before brackets."""
 
+WORD = 32
+ONE_NEGATION = "Operand negation limited to either (source A xor source B) or source C"
 BARE = frozenset({"register", "variable", "integer", "float", "not"})
 """What ptxas takes for an address without brackets, where it does; the rules on addresses hold there too."""
 

@@ -6,18 +6,22 @@ whether a form has these modifiers and takes the operands, for this version and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import permutations, takewhile
 
 from ptxvm.algebra.types import Type
-from ptxvm.diagnostics import closest, did_you_mean, edit_distance, habits, listed
+from ptxvm.diagnostics import Diagnostic, closest, did_you_mean, edit_distance, habits, listed
+from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem
 from ptxvm.isa.notation import Form, Match, ModifierSlot
 from ptxvm.isa.operand_types import Shape
 
 Words = tuple[str, ...]
 Accepts = Callable[[Words, tuple[Shape, ...]], bool]
+NEAR_NAME = re.compile(r"(?<=Parsing error )near '([A-Za-z_][\w$.:]*)'")
 MOST = 4  # suggestions of one help
 MOST_OPERANDS = 4  # whose orders are tried
 DIRECTIVES = frozenset("reg global const shared local param entry func visible extern weak version target pragma align".split())
@@ -93,6 +97,17 @@ def opcode_words(opcode: str, words: Words) -> Words:
         for _, form in ISA.by_opcode[opcode]
     ]
     return words[: max(found)]
+
+
+def near_opcodes(syntax: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Errors of syntax; of a head at which one is, ptxas names the opcode: `mul.wide` of `mul.wide.u32`."""
+
+    def opcode(match: re.Match[str]) -> str:
+        load_catalog()
+        name, *words = match[1].split(".")
+        return f"near '{'.'.join((name, *(opcode_words(name, tuple(words)) if name in ISA.by_opcode else ())))}'"
+
+    return [replace(each, ptxas=NEAR_NAME.sub(opcode, each.ptxas)) if NEAR_NAME.search(each.ptxas) else each for each in syntax]
 
 
 def other_word(opcode: str, words: Words, at: int, shapes: tuple[Shape, ...], accepts: Accepts) -> str:

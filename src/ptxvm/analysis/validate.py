@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ptxvm.analysis import instruction_codes as _codes  # noqa: F401 - enters its codes
+from ptxvm.analysis import (
+    codes,
+    instruction_codes as _codes,  # noqa: F401 - enters its codes
+)
 from ptxvm.analysis.calls import check_calls
 from ptxvm.analysis.consequences import consequences
 from ptxvm.analysis.naming import report_unknown, unknown_symbol
@@ -21,6 +24,8 @@ from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 
 NO_PREDICATE = "Predicate expression expected"
+OPERAND_CODES = ("P0302", "P0303")
+"""The codes of operands that are too few, or of another form."""
 MOST_TARGETS = 64
 """Pairs of a version and a target of which is remembered what is right."""
 
@@ -70,9 +75,29 @@ def check_instruction(bound: Bound, known: Recogniser, report: Report) -> Recogn
     if verdict.undeclared and verdict.decoded is not None:  # else the head is wrong, whatever its operands are
         report_undeclared(bound, report)
     else:
-        for found in verdict.problems or verdict.doubts:
+        problems = report_elements(bound, verdict.problems or verdict.doubts, report)
+        for found in problems:
             report_problem(found, bound, verdict, report)
     return verdict
+
+
+def report_elements(bound: Bound, problems: Sequence[Problem], report: Report) -> Sequence[Problem]:
+    """Report an index behind a register, which explains all that is wrong with its instruction."""
+    for node in bound.node.operands:
+        if not isinstance(node, tree.Index) or shape_of(node.name, bound.scope).kind not in ("register", "special"):
+            continue
+        text, name = report.source.text, node.name.text
+        inside = text[node.name.end : node.end].strip()
+        if text[node.name.end].isspace():
+            help = f"operands are divided by commas: `{name}, {inside}`"
+        else:
+            help = f"the address behind a register is `[{name}+{inside[1:-1].strip()}]`"
+        besides = [p.ptxas or p.message for p in problems if p.code in OPERAND_CODES]
+        said = f"'{name}' is a register, which has no elements"
+        report.error(codes.NO_ARRAY, said, node, help=help, ptxas="Array indexing on non-array",
+                     consequences="\n".join(besides[:1]))  # fmt: skip
+        return []
+    return problems
 
 
 def check_guard(bound: Bound, report: Report) -> None:

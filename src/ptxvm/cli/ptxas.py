@@ -23,6 +23,7 @@ from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.symbols import Variable
 from ptxvm.cli.failures import OUR_BUG, one_line
+from ptxvm.cli.ptxas_addresses import WORD, narrow_addresses, no_narrow_code
 from ptxvm.cli.ptxas_options import BITS, OPTIONS, REAL, PtxasCall, RefusedError, Takes, parse
 from ptxvm.cli.ptxas_program import Names
 from ptxvm.cli.ptxas_residency import of_kernels
@@ -181,9 +182,11 @@ def missing_head(program: Program, report: Report) -> list[Diagnostic]:
         if isinstance(found, Directive) and found.name == name:
             continue
         places = [each.span for each in report.diagnostics if each.code.startswith(SYNTAX)]
-        if found is not None:
-            places.append(Span(found.start, found.end))
-        place = min(places, key=lambda span: span.start, default=None)
+        if isinstance(found, Directive) and found.name == "target":  # a list, which only what follows ends
+            found = statements[number + 1] if number + 1 < len(statements) else None
+        end = len(report.source.text)
+        places.append(Span(end, end) if found is None else Span(found.start, found.end))
+        place = min(places, key=lambda span: span.start)
         only = Report(report.source)
         only.error(codes.VERSION, f"Missing .{name} directive at start of file '{report.source.name}'", place)
         return only.diagnostics
@@ -278,7 +281,16 @@ def together(request: PtxasCall, programs: Sequence[Program], names: Names) -> i
             raise RefusedError(f"Unresolved extern function '{name}'")
     if any(program.address_size != int(BITS) for program in programs):
         _warnings(request, [OTHER_BITS])
-        raise RefusedError(" 32-Bit compilation is no longer supported")
+        raise RefusedError(no_narrow_code(parse_target(request.target)))
+    narrow = [each for program in programs for each in narrow_addresses(program)]
+    if any(each.bits == WORD for each in narrow):
+        _warnings(request, [each.warning for each in narrow])
+        raise RefusedError(no_narrow_code(parse_target(request.target)))
+    return warn(request, [each.warning for each in narrow]) or _of_names(request, programs, names, whole=whole)
+
+
+def _of_names(request: PtxasCall, programs: Sequence[Program], names: Names, *, whole: bool) -> int:
+    """Check what options and modules name, and warn of what they ask for."""
     kernels = {kernel.name for program in programs for kernel in program.kernels}
     for name in request.all("entry"):
         if name not in kernels:

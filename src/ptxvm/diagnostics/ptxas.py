@@ -18,6 +18,12 @@ SYMBOL = "Unknown symbol"
 DISCARD = "Result discard mode is not allowed"
 """How an error of operands begins at which ptxas stops; it goes on behind all others."""
 
+NO_ASCII = "Unexpected non-ASCII character"
+"""The finding that ptxas prints alone, with the line in its text and without a file."""
+
+LATER = "Function call sequence invalid"
+"""How the findings begin for which ptxas looks only where it has found nothing else."""
+
 ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors"
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
 
@@ -34,6 +40,10 @@ def render(findings: Findings) -> str:
 
 def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
     """The findings of a source, up to the first error at which ptxas stops; those about symbols at the end."""
+    if (first := next((each.line for each in diagnostics if each.ptxas == NO_ASCII), 0)) > 0:
+        return [f"ptxas fatal   : {NO_ASCII} encountered on line {first}"]
+    if any(each.severity is Severity.ERROR and not each.ptxas.startswith(LATER) for each in diagnostics):
+        diagnostics = [each for each in diagnostics if not each.ptxas.startswith(LATER)]
     found, symbols = list[str](), list[str]()
     for line, diagnostic in sorted(((_line(each, source), each) for each in diagnostics), key=lambda pair: pair[0]):
         fatal = stops(diagnostic)

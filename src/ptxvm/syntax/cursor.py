@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import TypedDict, TypeVar, Unpack
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, numbers
+from ptxvm.diagnostics.ptxas import NO_ASCII
 from ptxvm.syntax.lexer import END, Tokens
 from ptxvm.syntax.source import Source
 
@@ -243,7 +244,8 @@ class Cursor:
         if text == "'":
             advice = advice or "a character is written as its number: 65 for A"
         if text != END and (not text.isascii() or not text.isprintable() or text in _MEANINGLESS):
-            return self.fail(codes.STRAY_CHARACTER, f"{self.describe(at)} has no meaning in PTX", help=advice)
+            ptxas = self.near(text) if text.isascii() else NO_ASCII
+            return self.fail(codes.STRAY_CHARACTER, f"{self.describe(at)} has no meaning in PTX", help=advice, ptxas=ptxas)
         return self.fail(codes.UNEXPECTED, f"expected {expected}, found {self.describe(at)}", help=advice)
 
     def _hash_help(self) -> str:
@@ -272,8 +274,11 @@ class Cursor:
         )
 
     def near(self, text: str) -> str:
-        """What ptxas says of an error of syntax at some text, of which it names what stands before a dot: `add`, `%tid`."""
-        if text[:1].isalpha() or text[:1] in ("%", "_", "$"):
+        """What ptxas says of an error of syntax at some text: of a register with a component it names the register, `%tid`.
+
+        Of a head it names the opcode, which `ptxvm.analysis.repairs` finds: a reader of syntax knows none.
+        """
+        if text[:1] in ("%", "$"):
             text = text.partition(".")[0]
         return f"Parsing error near '{'' if text == END else text}': syntax error"
 

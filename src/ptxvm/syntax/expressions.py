@@ -7,6 +7,7 @@ casts only to .s64 and .u64, `%` apart from the word after it, exact floats (`0f
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable
 
 from ptxvm.diagnostics import codes, habits
@@ -89,6 +90,7 @@ class Expressions(Cursor):
                 codes.BAD_NUMBER,
                 f"{self.describe(at)} is not an octal number",
                 help="a leading 0 means octal, with digits up to 7",
+                ptxas=self.near(text.lstrip(string.octdigits)),
             )
         if text[0] == "." or len(text) < LONGEST_NUMBER:
             raise self.fail(codes.BAD_NUMBER, f"{self.describe(at)} is not a number")

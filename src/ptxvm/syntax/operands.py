@@ -50,7 +50,8 @@ class Operands(Expressions):
         self.at += 1
         text, _, component = self.texts[at].partition(".")
         end = self.ends[at]
-        if not component and self.texts[self.at][0] == "." and len(self.texts[self.at]) > 1:
+        after = self.texts[self.at]
+        if not component and after[0] == "." and len(after) > 1 and not self.starts_statement(self.at):
             component, end = self.texts[self.at][1:], self.ends[self.at]
             self.at += 1
         if "." in component or (text == "WARP_SZ" and component):

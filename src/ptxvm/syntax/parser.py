@@ -120,7 +120,9 @@ class Parser(Instructions):
         """Report what the lexer met: a comment without an end, a NUL character."""
         at = self.tokens.plain.unclosed_comment
         if at >= 0:
-            self.report(codes.UNCLOSED_COMMENT, "this comment has no end", Span(at, at + 2), label="no `*/` for this")
+            ptxas = "Parsing error near '': unexpected EOF while scanning"
+            place = Span(at, at + 2)
+            self.report(codes.UNCLOSED_COMMENT, "this comment has no end", place, label="no `*/` for this", ptxas=ptxas)
         if self.tokens.plain.nul >= 0:
             nul = self.tokens.plain.nul
             self.report(codes.NOT_TEXT, "a NUL character ends the text here", Span(nul, nul + 1))
@@ -298,6 +300,7 @@ class Parser(Instructions):
                 self.span(opening),
                 label="no `}` for this",
                 related=((f"expected `}}` before {self.describe(self.at)}", self.span(self.at)),),
+                noticed=self.at + (self.texts[self.at] in LINKAGE),  # a variable can have one in a body
             )
         return tree.Block(statements, start=self.starts[opening], end=self.ends[self.at - 1])
 

@@ -802,3 +802,116 @@ def test_a_modifier_of_another_instruction_is_told_by_its_kind(ptxas: Call, word
     text = GOOD.replace("7.0", "9.0").replace("add.u32", f"and.{word}.b32")
     _, found = of_text(ptxas, text, "-arch=sm_75")
     assert found.splitlines()[0].endswith(f", line 6; error   : {said}")
+
+
+OPENED = (
+    HEAD
+    + """\
+.visible .entry k() {
+  .reg .pred %p<3>; .reg .b16 %h<3>; .reg .b32 %r<5>; .reg .b64 %rd<3>; .reg .f32 %f<3>;
+"""
+)
+NARROW = "Program uses {}-bit address on line '6' which is conflicting with .address_size 64\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("add.u32 %r1, %r2, 1\n  mul.wide.u32 %rd1, %r1, 4;", "7; fatal   : Parsing error near 'mul.wide': syntax error"),
+        ("add.u32 %r1, %r2, 1\n  cvta.to.global.u64 %rd1, %rd1;", "7; fatal   : Parsing error near 'cvta.to': syntax error"),
+        ("add.u32 %r1, %r2, %r3\n  .local .b32 a;", "7; fatal   : Parsing error near '.local': syntax error"),
+        ("mov.u32 %r1, 0779;", "6; fatal   : Parsing error near '9': syntax error"),
+        ("ret; } /* \n", "6; fatal   : Parsing error near '': unexpected EOF while scanning"),
+        ("ret;\n.visible .entry j() { ret; }", "7; fatal   : Parsing error near '.entry': syntax error"),
+        ("add.s32 %r1, -%r2, %r3;", "6; error   : Operand negation not allowed for instruction 'add'"),
+        ("mul.lo.s32 %r1, -%r2, %r3;", "6; error   : Operand negation not allowed for instruction 'mul.lo'"),
+        (
+            "add.s32 -%r1, %r2, %r3;",
+            "6; error   : Operand negation limited to either (source A xor source B) or source C",
+        ),
+        (
+            "add.f32 %f1, -%f2, %f2;",
+            "6; error   : Illegal argument to unary minus|Operand negation not allowed for instruction 'add'",
+        ),
+        (
+            "and.b32 %r1, !%r2, 3;",
+            "6; error   : Illegal argument to predicate negation|Arguments mismatch for instruction 'and'",
+        ),
+        ("mov.u32 %r1, %r2.b0;", "6; error   : Video selector is not allowed on source operand for instruction 'mov'"),
+        (
+            "mov.u32 %r1, %r2.q;",
+            "6; error   : Unknown video selector: '.q'|Video selector is not allowed on source operand for instruction 'mov'",
+        ),
+        ("mov.u32 %r1, %tid.q;", "6; error   : Unknown vector selector: 'q'"),
+        ("mov.u32 %r1, %tid.xy;", "6; error   : Unimplemented feature: vector swizzle"),
+        ("mov.u32 %r1, %laneid.q;", "6; error   : Unknown field '.q'"),
+        ("mov.u32 %r1, %r2[4];", "6; error   : Array indexing on non-array"),
+        ("add.u32 %r1, %r2[4], 3;", "6; error   : Array indexing on non-array"),
+        ("ld.global.u32 %r1 [%rd1];", "6; error   : Array indexing on non-array|Arguments mismatch for instruction 'ld'"),
+    ],
+)
+def test_a_broken_line_is_told_as_by_ptxas(ptxas, line, said):
+    place, _, messages = said.partition(" : ")
+    head = f"ptxas text.ptx, line {place} : "
+    code, printed = of_text(ptxas, OPENED + f"  {line}\n  ret;\n}}\n")
+    assert (code, printed) == (255, "".join(f"{head}{each}\n" for each in messages.split("|")) + ABORTED)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (".target sm_75\n\n.address_size 64\n", 3),
+        (".target sm_75\n\n", 3),
+        ("\n", 2),
+        (".global .u32 x;\n.global .u32 y;\n", 1),
+    ],
+)
+def test_a_missing_version_is_told_where_the_directive_before_it_ends(ptxas, text, line):
+    said = f"ptxas text.ptx, line {line}; fatal   : Missing .version directive at start of file 'text.ptx'\n"
+    assert of_text(ptxas, text) == (255, said + ABORTED)
+
+
+def test_a_character_that_is_not_ascii_is_told_alone(ptxas):
+    text = OPENED + "  foo;\n  ret;\n} é\n"
+    assert of_text(ptxas, text) == (255, "ptxas fatal   : Unexpected non-ASCII character encountered on line 8\n" + ABORTED)
+
+
+def test_what_a_call_returns_is_looked_for_only_where_nothing_else_is_wrong(ptxas):
+    load = OPENED + "  { .param .b32 q; ld.param.b32 %r1, [q]; }\n"
+    missing = "ptxas text.ptx, line 6; error   : Function call sequence invalid: 'ld.param' of 'q' without corresponding call\n"
+    assert of_text(ptxas, load + "  ret; }\n") == (255, missing + ABORTED)
+    unknown = "ptxas text.ptx, line 7; error   : Not a name of any known instruction: 'foo'\n"
+    assert of_text(ptxas, load + "  foo;\n  ret; }\n") == (255, unknown + ABORTED)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ld.global.u32 %r1, [%r2+4];",
+        "st.u32 [%r2], %r1;",
+        "atom.add.u32 %r1, [%r2], 1;",
+        "prefetchu.L1 [%r2];",
+        "mbarrier.init.b64 [%r2], 3;",
+    ],
+)
+def test_addresses_of_32_bits_have_no_code(ptxas, line):
+    text = OPENED.replace("sm_75", "sm_80") + f"  {line}\n  ret;\n}}\n"
+    refused = "ptxas fatal   :  32-Bit compilation is no longer supported\n"
+    assert of_text(ptxas, text, "-arch=sm_80") == (255, f"ptxas warning : {NARROW.format(32)}{refused}")
+    code, said = of_text(ptxas, text, "-arch=sm_90")
+    assert code == 255
+    assert "32-Bit ABI" in said
+
+
+@pytest.mark.parametrize(
+    "line", ["ld.shared.u32 %r1, [%r2];", "ld.const.u32 %r1, [%r2];", "ld.local.u32 %r1, [%r2];", "isspacep.global %p1, %r1;"]
+)
+def test_windows_have_addresses_of_32_bits(ptxas, line):
+    assert of_text(ptxas, OPENED + f"  {line}\n  ret;\n}}\n") == (0, "")
+
+
+def test_an_address_of_16_bits_is_warned_of(ptxas):
+    text = OPENED + "  ld.global.u32 %r1, [%h2];\n  ret;\n}\n"
+    assert of_text(ptxas, text) == (0, f"ptxas warning : {NARROW.format(16)}")
+    assert of_text(ptxas, text, "-w") == (0, "")
+    assert of_text(ptxas, text, "-Werror") == (255, f"ptxas error   : {NARROW.format(16)}{ABORTED}")
