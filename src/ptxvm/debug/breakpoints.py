@@ -16,12 +16,15 @@ from ptxvm.debug.focus import NotInCode, NotThere
 from ptxvm.debug.log_messages import LogMessage, log_message
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.diagnostics.mangled import is_called
+from ptxvm.engine.interp import value_text
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.isa.effects import Verb
 
 Site = tuple[int, int]
 """An instruction: its routine, and its number there."""
+Content = bytes | None
+"""What is in some bytes; None where there is no such memory."""
 
 OPCODE = re.compile(r"(?:opcode|instruction)\s+(\S+)")
 AT_LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
@@ -103,13 +106,25 @@ class Bytes:
 
 @dataclass(eq=False, slots=True)
 class Watchpoint(Breakpoint):
-    """Some bytes: after an instruction that has accessed them in one of these ways."""
+    """Some bytes: after an instruction that has accessed them in one of these ways, or changed them where none is a read."""
 
     bytes: Bytes = Bytes(Space.GLOBAL, 0, 0)
     type: Type = Type.named["b8"]
     verbs: frozenset[Verb] = frozenset()
-    value: int | None = None
-    """The bits that were there last."""
+    value: Content = None
+    """What was there last."""
+
+    def stops_at(self, old: Content, new: Content) -> bool:
+        """Does an access stop that leaves these bytes where those were?"""
+        return Verb.READ in self.verbs or old != new
+
+    def text(self, held: Content, other: Content) -> str:
+        """What is there, as text: of an array, the first element that is not that of the `other` bytes."""
+        if held is None:
+            return ""
+        size, other = self.type.bytes, other or held
+        first = next((at for at in range(0, len(held), size) if held[at : at + size] != other[at : at + size]), 0)
+        return value_text.text(self.type, int.from_bytes(held[first : first + size], "little"))
 
 
 @dataclass(eq=False, slots=True)

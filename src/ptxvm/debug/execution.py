@@ -20,7 +20,6 @@ from ptxvm.debug.timeline import Interrupt, Interrupted, Timeline
 from ptxvm.debug.values import NoValue, Pointees, View
 from ptxvm.debug.watched_accesses import Observing, WatchedAccesses, start_of
 from ptxvm.diagnostics.errors import Fault, Place
-from ptxvm.engine.interp import value_text
 from ptxvm.engine.interp.stepping import SteppedGrid, lanes_of
 from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule
 from ptxvm.isa.effects import Jump
@@ -170,7 +169,7 @@ class Execution:
     def observing(self) -> Observing:
         """Within it accesses are followed, where there are watchpoints: from what their bytes are now."""
         for watch in self.breakpoints.watchpoints:
-            watch.value = self.bits_now(watch)
+            watch.value = self.bytes_now(watch)
         return Observing(self.accesses)
 
     def faulted(self, fault: Fault) -> Stop:
@@ -272,23 +271,23 @@ class Execution:
         found, changes = [], []
         for watch, every in self.accesses.take():
             lanes = self.holding(watch, issue, np.intersect1d(every, issue.numbers)) if watch.condition else every
-            old, new = watch.value, self.bits_at(watch, issue.schedule)
+            old, new = watch.value, self.bytes_at(watch, issue.schedule)
             watch.value = new
-            if len(counted(watch, issue, lanes)) and watch not in found:
+            if watch not in found and watch.stops_at(old, new) and len(counted(watch, issue, lanes)):
                 found.append(watch)
-                values = (value_text.text(watch.type, each) if each is not None else "" for each in (old, new))
+                values = watch.text(old, new), watch.text(new, old)
                 changes.append(Change(watch.number, watch.subject, issue.bound.line, *values))
                 mine = np.intersect1d(lanes, issue.numbers)
                 self.focus_on(issue, mine if len(mine) else issue.numbers)  # others, where asynchronous work did it
         return Stop(Reason.WATCHPOINT, numbers(found), troubles(found), tuple(changes)) if found else None
 
-    def bits_now(self, watch: Watchpoint) -> int | None:
-        """The bits that are at a watchpoint before the next instruction; None where there is no such memory."""
+    def bytes_now(self, watch: Watchpoint) -> bytes | None:
+        """What is at a watchpoint before the next instruction; None where there is no such memory."""
         schedule = self.grid.schedule_of(watch.bytes.cta) or next(iter(self.grid.running), None)
-        return self.bits_at(watch, schedule) if schedule is not None else None
+        return self.bytes_at(watch, schedule) if schedule is not None else None
 
-    def bits_at(self, watch: Watchpoint, schedule: SteppingSchedule) -> int | None:
-        """The bits that are at a watchpoint; None where there is no such memory now."""
+    def bytes_at(self, watch: Watchpoint, schedule: SteppingSchedule) -> bytes | None:
+        """What is at a watchpoint; None where there is no such memory now."""
         wanted, memory = watch.bytes, schedule.cohort.mem
         start = start_of(memory, wanted)
         if start is None:
@@ -298,7 +297,8 @@ class Execution:
         if held is None:
             return None
         first = start if window is not None else start - held.start
-        return int.from_bytes(held.bytes[first : first + watch.type.bytes].tobytes(), "little")
+        found: bytes = held.bytes[first : first + wanted.size].tobytes()
+        return found
 
     # ── what is found ───────────────────────────────────────────────────────────────────
 
@@ -357,6 +357,8 @@ class Execution:
             if not stops:
                 return matches(issue)
             known, nans = len(self.findings), self.nans(issue)
+            for watch in self.breakpoints.watchpoints:
+                watch.value = self.bytes_now(watch)
             hit = any(len(self.hit(each, issue)) for each in self.breakpoints.stopping_at(issue.key[1:]))
             return hit or len(self.asking(issue)) > 0 or matches(issue)
 
@@ -404,7 +406,10 @@ class Execution:
 
         `known` are the findings, and `nans` the NaNs of its lanes, that there were before it.
         """
-        accesses = [(watch, np.intersect1d(lanes, issue.numbers)) for watch, lanes in self.accesses.take()]
+        taken = [
+            each for each in self.accesses.take() if each[0].stops_at(each[0].value, self.bytes_at(each[0], issue.schedule))
+        ]
+        accesses = [(watch, np.intersect1d(lanes, issue.numbers)) for watch, lanes in taken]
         if watches := {watch: held for watch, lanes in accesses if len(held := self.holding(watch, issue, lanes))}:
             said = troubles(watches) or "before the access"
             return Before(Stop(Reason.WATCHPOINT, numbers(watches), said), next(iter(watches.values())))

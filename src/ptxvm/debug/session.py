@@ -336,7 +336,7 @@ class Session:
         return self.breakpoints.break_at(text, self.here, condition, message=message)
 
     def watch(self, text: str, accesses: str = "write", condition: str = "") -> Watchpoint:
-        """Stop after a `write`, a `read` or any `access` of what an expression names, for the thread in focus."""
+        """Stop after a `write` that changes what an expression names, a `read` or any `access`, for the thread in focus."""
         view = self.view()
         place = parse(text).place(view)
         if not isinstance(place, MemoryPlace):
@@ -345,12 +345,12 @@ class Session:
         return self.watch_bytes(self.bytes_at(view, place, size), place.type, text, accesses, condition)
 
     def watch_bytes(self, wanted: Bytes, type: Type, text: str, accesses: str = "write", condition: str = "") -> Watchpoint:
-        """Stop after a `write`, a `read` or any `access` of some bytes, whose values are shown as a type."""
+        """Stop after a `write` that changes some bytes, a `read` or any `access`; their values are shown as a type."""
         expression, execution = condition_of(condition), self.execution
         made = Watchpoint(
             self.breakpoints.next_number(), text, expression, bytes=wanted, type=type, verbs=frozenset(ACCESSES[accesses])
         )
-        made.value = execution.bits_now(made)
+        made.value = execution.bytes_now(made)
         self.breakpoints.add(made)
         return made
 

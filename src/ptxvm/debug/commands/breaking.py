@@ -70,8 +70,9 @@ def places(debugger: Debugger, made: CodeBreakpoint) -> str:
 
 @command("watch", usage="EXPRESSION [if CONDITION]", group=GROUP)
 def watch(debugger: Debugger, text: str) -> Iterator[Line]:
-    """Stop after an instruction that writes what EXPRESSION names in memory, in any space.
+    """Stop after an instruction that changes what EXPRESSION names in memory, in any space.
 
+    One that writes what is there already does not stop; `awatch` stops there too.
     `watch buf[3]`, `watch x[10]`, `watch .global.f32[%rd1]`; of .shared memory it is that of the block in focus, of .local
     memory that of the thread.
     """
