@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxvm.dataclass import dataclass
 from ptxvm.playground.requests import LaunchRequest, LessonRequest, Nothing, RequestError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ptxvm.machine.per_lane import Array
     from ptxvm.playground.launching import Launched
     from ptxvm.profile.profile import Profile
@@ -60,6 +62,10 @@ class Lesson:
         """A launch of a kernel."""
         checks = tuple(self.checks) if checked else ()
         return LaunchRequest(source, tuple(self.arguments), self.grid, self.block, checks=checks, seed=seed)
+
+
+SMALL = 0xFFFF
+"""The largest number without sign that is read better as a decimal one."""
 
 
 @cache
@@ -117,15 +123,27 @@ def wrong_in(lesson: Lesson, done: Launched) -> Iterator[str]:
         yield f"There is a finding: {done.diagnostics[0].message}."
     before = [each for each in done.before if not isinstance(each, int | float | bytes)]
     after = [each for each in done.arguments if not isinstance(each, int | float | bytes)]
-    if not agrees(EXPECTED[lesson.name](*before), after[-1]):
-        yield "The last array is not yet what the task asks for."
+    expected, found = EXPECTED[lesson.name](*before).ravel(), after[-1].ravel()
+    if (wrong := differences(expected, found)).size:
+        first = int(wrong[0])
+        values = f"element {first} is {number(found[first])}, and should be {number(expected[first].astype(found.dtype))}"
+        yield f"{wrong.size:,} of {found.size:,} values of the last array are not what the task asks for; {values}."
 
 
-def agrees(expected: Array, found: Array) -> bool:
-    """Are all values those that are expected?  Sums of products may be rounded in another order."""
+def differences(expected: Array, found: Array) -> Array:
+    """The elements that are not what is expected.  Sums of products may be rounded in another order."""
     import numpy as np  # noqa: PLC0415
 
-    return bool(np.allclose(found, expected, rtol=1e-3)) if found.dtype.kind == "f" else np.array_equal(found, expected)
+    equal = np.isclose(found, expected, rtol=1e-3) if found.dtype.kind == "f" else found == expected
+    return np.flatnonzero(~equal)
+
+
+def number(value: np.number[Any]) -> str:
+    """A value; one of many bits, of a type without sign, in the base in which bytes are seen."""
+    if value.dtype.kind == "f":
+        return f"{float(value):.7g}"
+    whole = int(value)
+    return f"{whole:#010x}" if value.dtype.kind == "u" and whole > SMALL else str(whole)
 
 
 def too_much(lesson: Lesson, profile: Profile) -> Iterator[str]:
