@@ -319,7 +319,7 @@ class Kernel:
         - `numerics` is "exact", or "fast" within the manual's bounds.
         - `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early"; "late", where a thread waits; "random"
           between, by `seed`.
-        - A `profile` counts what the kernel does; the interpreter records it in a `trace`.
+        - A `profile` counts what the kernel does, beside checks in a run of its own; the interpreter records it in a `trace`.
 
         Raises TypeError, ValueError and `Unsupported`.
         """
@@ -349,7 +349,12 @@ class Kernel:
             return result
         with DEVICE.launched(self.name, stream, args, self.device, programmatic=programmatic) as launched:
             watch = watching(self.module, engine, checks, schedules, seed, launched, allow)
-            result = self._run_instrumented(engine, config, args, trace) if feature else self._run(engine, config, args, watch)
+            if watch is not None and profile:
+                result = self._run_counted(engine, config, args, watch)
+            elif feature:
+                result = self._run_instrumented(engine, config, args, trace)
+            else:
+                result = self._run(engine, config, args, watch)
         if unwatched:
             self._prepare(config, result, usual if engine == "auto" else None, profiled=profile)
         return result
@@ -417,6 +422,15 @@ class Kernel:
         settings.check()
         interprets = engine == "interp" or watch is not None
         return launch(self.module.interpreter if interprets else self.module.jit, self.function, config, args, watch)
+
+    def _run_counted(self, engine: EngineName, config: LaunchOptions, args: Sequence[object], watch: Watch) -> LaunchResult:
+        """Run the kernel for a watcher, and once more from the same memory for a profile."""
+        from ptxvm.engine.profiling import CountedRun  # noqa: PLC0415 - LLVM comes with the first launch that wants it
+
+        watch.counting = counting = CountedRun(self.module.jit, engine)
+        result = self._run(engine, config, args, watch)
+        result.profile = counting.profile(self.function, config, result)
+        return result
 
     def _run_instrumented(
         self, engine: EngineName, config: LaunchOptions, args: Sequence[object], trace: Trace | StoreLog | None
@@ -514,7 +528,7 @@ def refuse_watched(feature: str, engine: EngineName, checks: frozenset[Check] | 
     """Refuse by name what a launch for a profile or a trace cannot do, `feature`; a trace is the interpreter's."""
     if engine == "jit" and feature == "a trace":
         raise Unsupported(f"{feature} on the JIT")
-    if feature and (checks or schedules > 1):
+    if feature == "a trace" and (checks or schedules > 1):
         raise Unsupported(f"{feature} of a launch with checks or several schedules: launch it once for each")
 
 

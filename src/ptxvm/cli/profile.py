@@ -44,7 +44,9 @@ class Shown:
     def __call__(self, report: RunReport) -> None:
         """Print the profile of a launch."""
         out, profile = console(), cast("LaunchResult", report.result).profile
-        assert profile is not None  # noqa: S101 - for mypy; the launch was asked for it
+        if profile is None:
+            out.print("There is no profile: without checks the kernel comes to a fault.")
+            return
         grid, block = (",".join(map(str, extent)) for extent in (profile.grid, profile.block))
         out.print(Text.assemble((profile.kernel, "bold"), f"  grid {grid}  block {block}\n"))
         for label, said in summary(profile, MODELS[self.device or card_of(report)]):
@@ -98,6 +100,8 @@ class Written:
         kernel, result = report.kernel, report.result
         assert kernel is not None  # noqa: S101 - for mypy; it was launched
         assert result is not None  # noqa: S101
+        if result.profile is None:
+            return
         try:
             Path(self.path).write_text(page_of(kernel, result, self.sample, self.device or card_of(report)), encoding="utf-8")
         except OSError as wrong:

@@ -62,7 +62,7 @@ def _launch(
             from ptxvm.engine.watching import WatchedLaunch, fresh  # noqa: PLC0415 - only watched launches need it
 
             new = fresh(memory.table.items, args)
-            counters = WatchedLaunch(kernel, shape, bank.start, options, limits, watch, new).run()
+            counters = WatchedLaunch(kernel, shape, bank.start, options, limits, watch, new, packed.allocations).run()
         else:
             counters = engine.launch(kernel, shape, bank.start, options, limits=limits, allocations=packed.allocations)
         seconds = time.perf_counter() - began

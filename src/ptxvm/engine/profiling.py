@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.program import Bound, Function
 from ptxvm.dataclass import dataclass
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp import profiling
+from ptxvm.engine.interp.instrumented import Counting, InstrumentedInterpreter
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.run.event_counts import EventCounts
@@ -20,6 +24,8 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
+from ptxvm.profile.counter import Counter, Counts
+from ptxvm.profile.profile import Profile
 
 log = logging.getLogger("ptxvm.profile")
 ENDS = {"late": "late", "random": "at random"}
@@ -53,6 +59,46 @@ class ProfilingJit:
         if self.jit.defers(kernel, options):
             raise Uncounted(f"asynchronous work that ends {ENDS[options.asynchronous]}")
         return self.jit.launch(kernel, shape, parameters, options, limits=limits, allocations=allocations, events=self.events)
+
+
+class CountedRun:
+    """A run for the profile of a watched launch, by the engine asked for: "auto", "jit" or "interp"."""
+
+    def __init__(self, jit: Jit, engine: str) -> None:
+        self.jit, self.engine = jit, engine
+        self.counts: Mapping[Bound, Counts] | None = None
+        self.by, self.uncounted = "", ""
+
+    def run(
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, limits: Limits | None,
+        allocations: Sequence[Allocation],
+    ) -> None:  # fmt: skip
+        """Run a grid, and count what it does; a fault leaves no counts."""
+        with suppress(Fault):
+            if self.engine != "interp":
+                counting = ProfilingJit(self.jit, EventCounts(self.jit.meanings))
+                try:
+                    with counting.library.silent():
+                        counting.launch(kernel, shape, parameters, options, limits=limits, allocations=allocations)
+                except Uncounted as reason:
+                    if self.engine == "jit":
+                        raise
+                    self.uncounted = reason.what
+                else:
+                    self.counts, self.by = counting.events, "jit"
+                    return
+            counter = Counter()
+            interpreter = InstrumentedInterpreter(self.jit.image, Counting(counter))
+            with interpreter.library.silent():
+                interpreter.launch(kernel, shape, parameters, options, limits=limits, allocations=allocations)
+            self.counts, self.by = counter.counts(), "interp"
+
+    def profile(self, kernel: Function, options: LaunchOptions, done: LaunchResult) -> Profile | None:
+        """The profile; None where the run came to a fault, or the launch to none."""
+        if self.counts is None:
+            return None
+        found = profiling.profile_of(self.jit.image, kernel, options, done, self.counts)
+        return replace(found, engine=self.by, uncounted=self.uncounted)
 
 
 def profiled(jit: Jit, engine: str, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult:

@@ -55,6 +55,17 @@ class Host(Protocol):
         ...
 
 
+class Counting(Protocol):
+    """What counts a run of the grid that nothing watches."""
+
+    def run(
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, limits: Limits | None,
+        allocations: Sequence[Allocation],
+    ) -> None:  # fmt: skip
+        """Run a grid, and count what it does; a fault leaves no counts."""
+        ...
+
+
 class Prefilter(Protocol):
     """A quick test whether a watcher would find anything."""
 
@@ -84,7 +95,7 @@ class Watch:
 
     `checks` names what the watcher looks for; `prefilter` may clear a kernel unwatched: at once from `least` threads on, else
     when the run takes long, with those before.  `another` makes a watcher like this one, which has seen nothing.  `host` is
-    None where the host waits for the end.
+    None where the host waits for the end.  `counting` runs the grid once more, from the same memory, for a profile.
     """
 
     watcher: Watcher
@@ -96,6 +107,7 @@ class Watch:
     least: int = 0
     another: Callable[[], Watcher] | None = None
     host: Host | None = None
+    counting: Counting | None = None
 
     def patient(self, limits: Limits | None, act: Callable[[], None] | None = None) -> Limits | None:
         """The limits of a run: when it takes long, `act` is called; by default a host that waits goes on."""
@@ -115,7 +127,7 @@ class Watch:
 
 @dataclass(slots=True)
 class WatchedLaunch:
-    """A launch that a watcher follows; `new` is the memory that has no value yet."""
+    """A launch that a watcher follows; `new` is the memory that has no value yet, `allocations` that of its arguments."""
 
     kernel: Function
     shape: LaunchShape
@@ -124,6 +136,7 @@ class WatchedLaunch:
     limits: Limits | None
     watch: Watch
     new: list[Allocation]
+    allocations: Sequence[Allocation] = ()
 
     @property
     def engine(self) -> WatchedEngine:
@@ -131,6 +144,28 @@ class WatchedLaunch:
         return self.watch.engine
 
     def run(self) -> Counters:
+        """Run the grid for the watcher, and if it is to be counted, too, once more from the same memory.
+
+        What the first run did is left.
+        """
+        if self.watch.counting is None:
+            return self._watched()
+        memory = self.engine.image.memory
+        before = Snapshot(memory.table.items)
+        counters = self._watched()
+        after, printed = Snapshot(memory.table.items), len(self.engine.library.output)
+        before.restore()
+        if self.limits is not None:
+            self.limits.renew()
+        options = self.options._replace(trusted=False)
+        try:
+            self.watch.counting.run(self.kernel, self.shape, self.parameters, options, self.limits, self.allocations)
+        finally:
+            del self.engine.library.output[printed:]
+            after.restore()
+        return counters
+
+    def _watched(self) -> Counters:
         """Run the grid for the watcher, unless the prefilter clears it: before the run, or where that takes long.
 
         A kernel that waits for the host runs for the watcher: nothing may put memory back that the host has written.

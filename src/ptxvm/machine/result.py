@@ -20,7 +20,7 @@ class LaunchResult:
     `instructions` counts those that a group of lanes executed together, `thread_instructions` those of every thread,
     `steps` the segments that were scheduled; `output` is what the kernel printed.  `findings` is what the checks found, in
     `schedules` runs of the grid; the counters, the output and what is in memory are those of the first.  `cluster` is None
-    where CTAs are not in clusters, `profile` where none was asked for.
+    where CTAs are not in clusters, `profile` where none was asked for, or where the run for it came to a fault.
     """
 
     grid: tuple[int, int, int]

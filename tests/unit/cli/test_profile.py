@@ -116,12 +116,6 @@ def test_wrong_calls(ptxvm, column, words, said):
     assert done.err.lower() == f"ptxvm profile: {said}\n".lower()
 
 
-def test_what_a_profile_cannot_have_is_refused(ptxvm, column):
-    done = ptxvm("profile", column, *LAUNCH, "--check", "race")
-    assert (done.code, done.out) == (1, "")
-    assert "a profile of a launch with checks" in done.err
-
-
 def test_numbers_are_short():
     assert [number(each) for each in (None, 12345, 12345.678, 0.123)] == ["-", "12,345", "12345.7", "0.12"]
 
@@ -155,3 +149,16 @@ def test_a_page_keeps_to_the_limits_of_the_launch(ptxvm, module):
 def test_a_line_names_its_source_without_the_folder(ptxvm, module):
     path = module(COLUMN.replace('"k.cu"', '"/a/folder/that/takes/all/the/room/there/is/k.cu"'), "far.ptx")
     assert "ld.shared.u32 %r4, [%r3];  // k.cu:12\n" in ptxvm("profile", path, *LAUNCH).out
+
+
+def test_checks_stand_beside_the_profile(ptxvm, column):
+    alone = json.loads(ptxvm("profile", column, *LAUNCH, "--json").out)
+    done = ptxvm("profile", column, *LAUNCH, "--check", "all", "--json")
+    assert json.loads(done.out)["profile"]["metrics"] == alone["profile"]["metrics"]
+
+
+def test_a_kernel_that_faults_without_checks_has_findings_and_no_profile(ptxvm, column):
+    done = ptxvm("profile", column, "--grid", "1", "--block", "64", "u32[32]", "--check", "memory")
+    assert done.code == 1
+    assert "There is no profile: without checks the kernel comes to a fault." in done.out
+    assert "error[out-of-bounds]" in done.out + done.err

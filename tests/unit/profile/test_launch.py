@@ -273,12 +273,68 @@ def test_names_are_known_and_nothing_else(profile_of):
         found["time"]
 
 
-def test_a_profile_is_without_checks():
-    kernel = ptxvm.load(f"{HEAD}.visible .entry k() {{ ret; }}").kernel()
-    with pytest.raises(ptxvm.Unsupported, match="with checks or several schedules: launch it once for each"):
-        kernel.launch(profile=True, check=("race",))
+def test_a_profile_is_asked_for_by_true():
     with pytest.raises(TypeError, match="profile is True or False"):
-        kernel.launch(profile=1)  # type: ignore[arg-type]
+        ptxvm.load(f"{HEAD}.visible .entry k() {{ ret; }}").kernel().launch(profile=1)  # type: ignore[arg-type]
+
+
+# ── beside checks ───────────────────────────────────────────────────────────────────────
+
+ADDS = f"{OUT} red.global.add.u32 [%rd1], 1; ld.global.u32 %r2, [%rd3+4]; add.u32 %r2, %r2, 3; st.global.u32 [%rd3+512], %r2;"
+
+
+@pytest.mark.parametrize("engine", ["auto", "interp", "jit"])
+@pytest.mark.parametrize(
+    "options", [{"check": ("race", "memory", "init")}, {"schedules": 3}, {"check": ("sync",), "schedules": 2}]
+)
+def test_a_checked_launch_is_counted_from_the_same_memory(engine, options):
+    """The kernel adds to what is there: run twice from one another's memory it would leave twice as much."""
+    kernel = ptxvm.load(f"{HEAD}.visible .entry k(.param .u64 out) {{ {REGISTERS}\n{ADDS}\nret;\n}}").kernel()
+    alone, both = (np.arange(400, dtype=np.uint32) for _ in range(2))
+    expected = kernel.launch(2, 32, [alone], profile=True, engine=engine).profile
+    done = kernel.launch(2, 32, [both], profile=True, engine=engine, **options)
+    assert done.profile.metrics == expected.metrics
+    assert [line.counts for line in done.profile.lines] == [line.counts for line in expected.lines]
+    assert np.array_equal(both, alone)
+    assert both[0] == 64
+
+
+def test_what_checks_find_stands_beside_the_profile(capfd):
+    body = f"{OUT} mov.u32 %r2, 7; st.global.u32 [%rd1], %r1;"
+    kernel = ptxvm.load(f"{HEAD}.visible .entry k(.param .u64 out) {{ {REGISTERS}\n{body}\nret;\n}}").kernel()
+    done = kernel.launch(2, 32, [np.zeros(4, np.uint32)], profile=True, check="race")
+    assert [each.kind for each in done.findings] == ["race"]
+    assert done.profile["global_store_requests"] == 2
+
+
+def test_a_launch_that_faults_has_findings_and_no_profile():
+    kernel = ptxvm.load(f"{HEAD}.visible .entry k(.param .u64 out) {{ {REGISTERS}\n{ADDS}\nret;\n}}").kernel()
+    short = np.zeros(32, np.uint32)
+    done = kernel.launch(1, 32, [short], profile=True, check="memory")
+    assert done.findings
+    assert done.profile is None
+    assert short[0] == 32  # of the watched run
+
+
+def test_what_a_checked_kernel_prints_is_printed_once(capfd):
+    text = (
+        ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+        ".global .align 1 .b8 text[4] = {104, 105, 10, 0};\n"
+        f".visible .entry k() {{ {REGISTERS}\n{{ .param .b64 f; .param .b64 a; .param .b32 r;\n"
+        "mov.u64 %rd1, text; cvta.global.u64 %rd1, %rd1; st.param.b64 [f], %rd1; st.param.b64 [a], 0;\n"
+        "call.uni (r), vprintf, (f, a); }\nret;\n}"
+    )
+    done = ptxvm.load(HEAD + text).kernel().launch(profile=True, check="memory")
+    assert done.output == "hi\n"
+    assert done.profile is not None
+    assert capfd.readouterr().out in ("", "hi\n")
+
+
+def test_a_loop_that_never_ends_ends_in_the_counted_run_too():
+    kernel = ptxvm.load(f"{HEAD}.visible .entry k() {{\nL:\nbra L;\n}}").kernel()
+    done = kernel.launch(profile=True, schedules=2, steps=1000)
+    assert [each.kind for each in done.findings] == ["step-budget"]
+    assert done.profile is None
 
 
 def test_a_launch_without_a_profile_has_none():
