@@ -186,6 +186,7 @@ REASONS = {
     "analysis.shapes.constant": PARSED,
     "analysis.shapes.names_in": PARSED,
     "campaign.fuzz.coverage.Tracer._called.line": "it gives itself to `sys.settrace`, and calls nothing",
+    "campaign.fuzz.seeds.spelled": "two levels, of an operand in the declarations",
     "campaign.random_kernels.control.block": "two levels, of a random kernel",
     "campaign.random_kernels.kernels.size": "two levels, of a random kernel",
     "campaign.random_kernels.kernels.some": "two levels, of a random kernel",

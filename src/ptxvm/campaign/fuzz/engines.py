@@ -85,8 +85,8 @@ def are_of_different_threads(one: Place, other: Place) -> bool:
 
 
 def told_of(fault: Fault) -> tuple[object, ...]:
-    """What a fault is, and where."""
-    return fault.kind, fault.place.line, fault.place.cta, fault.place.thread
+    """What a fault is, where, and of which address."""
+    return fault.kind, fault.place.line, fault.place.cta, fault.place.thread, fault.address, fault.size
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from ptxvm.model.deadline import OutOfTime, time_limit
 from ptxvm.model.judge import NO_GUARANTEE
 
 VARIABLES = "xyz"
-SCOPES = ("cta", "gpu", "sys")
+SCOPES = ("cta", "cluster", "gpu", "sys")
 LOADS = ("weak", "relaxed", "acquire")
 STORES = ("weak", "relaxed", "release")
 UPDATES = ("relaxed", "acquire", "release", "acq_rel")
@@ -20,7 +20,10 @@ REDUCTIONS = ("relaxed", "release")
 PARTS = (*[("", "")] * 6, (".b16", ""), (".b16", "+2"))
 """The types of accesses, and where they begin in a variable of four bytes."""
 DEVICES = (0, 0, 0, 1)
+MEETS = 0.5  # how often threads of one CTA meet at a barrier
 FENCES = ("acq_rel", "sc")
+OPERATIONS = ("add", "exch", "and", "or", "xor", "max")
+"""Atomic operations whose result is used; those without one are commutative."""
 RUNS = 6
 ANSWER = 5.0  # seconds of the model for a test
 MODELS = ("6.4", "9.1")
@@ -32,7 +35,10 @@ def random_test(number: int) -> str:
     variables = VARIABLES[: random.randint(1, 3)]
     threads = random.randint(2, 3)
     places = [f"P{n}@cta {random.randint(0, 1)},gpu {random.choice(DEVICES)}" for n in range(threads)]
-    columns = [[place, *thread(variables, 5 - threads, random)] for place in places]  # more take a solver minutes
+    most = 5 - threads  # more take a solver minutes
+    columns = [[place, *thread(variables, most, random)] for place in places]
+    if len({place.split("@")[1] for place in places}) == 1 and random.random() < MEETS:
+        columns = [met(column, random) for column in columns]
     height = max(map(len, columns))
     rows = zip(*(column + [""] * (height - len(column)) for column in columns), strict=True)
     table = "\n".join(" " + " | ".join(row) + " ;" for row in rows)
@@ -40,33 +46,51 @@ def random_test(number: int) -> str:
     return f"PTX random-{number}\n{{\n{start}\n}}\n{table}\nexists ({variables[0]} == 1)\n"
 
 
+def met(column: list[str], random: Random) -> list[str]:
+    """The column of a thread that meets the others of its CTA at a barrier."""
+    at = random.randint(1, len(column))
+    return [*column[:at], "bar.cta.sync 0", *column[at:]]
+
+
 def thread(variables: str, most: int, random: Random) -> list[str]:
     """The instructions of a thread, perhaps with a fence between them."""
     lines: list[str] = []
+    before = ""
     for n in range(random.randint(1, most)):
         if n and random.random() < 0.3:
-            lines.append(f"fence.{random.choice(FENCES)}.{random.choice(SCOPES)}")
-        lines.append(instruction(f"r{n}", random.choice(variables), random))
+            fence = f"fence.{random.choice(FENCES)}.{random.choice(SCOPES)}"
+            lines.append(random.choice([fence, fence, fence, "membar.cta", "membar.gl", "membar.sys"]))
+        lines.append(instruction(f"r{n}", random.choice(variables), before, random))
+        before = f"r{n}" if f" r{n}, " in lines[-1] else ""
     return lines
 
 
-def instruction(register: str, variable: str, random: Random) -> str:
-    """A load or store of a variable or of half of one, an atomic, or a reduction."""
-    value = random.randint(1, 2)
+def instruction(register: str, variable: str, before: str, random: Random) -> str:
+    """A load or store of a variable or of half of one, an atomic, or a reduction.
+
+    What is written is a constant, or what the instruction before has loaded to the register `before`.
+    """
+    value = random.choice([1, 2, before or 1])
     type, part = random.choice(PARTS)
-    match random.choice(["ld", "ld", "st", "st", "volatile", "red", "add", "exch", "cas"]):
+    match random.choice(["ld", "ld", "st", "st", "volatile", "red", "update", "update", "cas", "halves"]):
         case "ld":
             return f"ld.{ordered(random.choice(LOADS), random)}{type} {register}, {variable}{part}"
         case "st":
             return f"st.{ordered(random.choice(STORES), random)}{type} {variable}{part}, {value}"
         case "volatile":
-            return random.choice([f"ld.volatile {register}, {variable}", f"st.volatile {variable}, {value}"])
+            word = random.choice(["volatile", "volatile", "mmio.relaxed.sys"])
+            return random.choice([f"ld.{word} {register}, {variable}", f"st.{word} {variable}, {value}"])
+        case "halves":
+            order = ordered(random.choice(["weak", "relaxed"]), random)
+            both = f"{{{random.randint(1, 2)}, {random.randint(1, 2)}}}"
+            return f"st.{order}.v2.b16 {variable}, {both}"
         case "red":
-            return f"red.{ordered(random.choice(REDUCTIONS), random)}.add {variable}, {value}"
+            return f"red.{ordered(random.choice(REDUCTIONS), random)}.{random.choice(['add', 'or', 'max'])} {variable}, {value}"
         case "cas":
             return f"atom.{ordered(random.choice(UPDATES), random)}.cas {register}, {variable}, 0, {value}"
-        case operation:
-            return f"atom.{ordered(random.choice(UPDATES), random)}.{operation} {register}, {variable}, {value}"
+        case _:
+            update = ordered(random.choice(UPDATES), random)
+            return f"atom.{update}.{random.choice(OPERATIONS)} {register}, {variable}, {value}"
 
 
 def ordered(order: str, random: Random) -> str:

@@ -1,7 +1,8 @@
 """Mutated modules: the reader never raises and never hangs, and what it understood is printed and read back.
 
-A text has some of its tokens deleted, doubled, swapped, replaced or joined with those of another text, or what no author
-writes: numbers of thousands of digits, thousands of brackets, half of a token where the text ends, marks of Unicode.
+A text has some of its tokens deleted, doubled, swapped, replaced or joined with those of another text, opcodes with other
+modifiers, or what no author writes: numbers of thousands of digits, thousands of brackets, half of a token where the text
+ends, marks of Unicode.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ DEPTHS = (2,) * 8 + (30,) * 4 + (400, 2000)
 """How often a bracket is doubled: many times seldom, which takes as long as ten other cases."""
 MARKS = "\u202e\ufeff\x85\u2028\x0b\xa0\u00b2\u0661\u212a\U0001d54f"
 """Ends of lines, blanks, digits and letters of Unicode, which are none of PTX."""
-UNUSUAL = 0.2  # of the changes
+WEIGHTS = (7, 2, 1)  # of usual changes, of unusual ones, and of those of modifiers
 MISPLACED = "P0105"  # a directive in a wrong place is understood nevertheless
 CHANGES = (1, 1, 1, 2, 2, 3, 4, 6)
 LONGEST = 30_000  # characters of a text
@@ -45,7 +46,8 @@ def mutated(text: str, other: str, random: Random) -> str:
     foreign = tokens(other)
     for _ in range(random.choice(CHANGES)):
         if pieces:
-            pieces = unusual(pieces, random) if random.random() < UNUSUAL else changed(pieces, foreign, random)
+            (change,) = random.choices([changed, unusual, crossed], WEIGHTS)
+            pieces = change(pieces, foreign, random)
     return "".join(pieces)[:LONGEST]
 
 
@@ -78,7 +80,28 @@ def changed(pieces: Sequence[str], foreign: Sequence[str], random: Random) -> li
     return [*before, random.choice(alike or [""]), *behind[1:]]
 
 
-def unusual(pieces: Sequence[str], random: Random) -> list[str]:
+def crossed(pieces: Sequence[str], foreign: Sequence[str], random: Random) -> list[str]:
+    """The tokens with one modifier of an opcode less, more, of another opcode, or in another place."""
+    opcodes = [n for n, each in enumerate(pieces) if each[:1].isalpha() and "." in each]
+    others = [word for each in (*pieces, *foreign) if each[:1].isalpha() for word in each.rstrip().split(".")[1:]]
+    if not opcodes:
+        return [*pieces]
+    at = random.choice(opcodes)
+    words = pieces[at].rstrip().split(".")
+    place, there = (random.randrange(1, len(words)) for _ in range(2))
+    match random.randrange(4):
+        case 0:
+            del words[place]
+        case 1:
+            words[place] = random.choice(others)
+        case 2:
+            words.insert(place, random.choice(others))
+        case _:
+            words[place], words[there] = words[there], words[place]
+    return [*pieces[:at], f"{'.'.join(words)} ", *pieces[at + 1 :]]
+
+
+def unusual(pieces: Sequence[str], _: Sequence[str], random: Random) -> list[str]:
     """The tokens with one change to what no author writes."""
     at = random.randrange(len(pieces))
     before, piece, behind = [*pieces[:at]], pieces[at], [*pieces[at + 1 :]]

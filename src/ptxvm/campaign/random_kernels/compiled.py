@@ -24,8 +24,8 @@ ALIKE = [
     ("4", "16", "100"),
 ]
 APART = [
-    ("%thread", "%n4", "%many"), ("%n5", "%total", "%many"), ("%n0", "%n3", "%many"), ("%n0", "32", "200"),
-    ("%n0", "32", "%many"), ("%n1", "%n4", "%many"), ("%thread", "64", "{index}"),
+    ("%thread", "%n4", "%many"), ("%n5", "%total", "%many"), ("%n5", "%total", "%many"), ("%n0", "%n3", "%many"),
+    ("%n0", "32", "200"), ("%n0", "32", "%many"), ("%n1", "%n4", "%many"), ("%thread", "64", "{index}"),
 ]  # fmt: skip
 """Where a loop begins, its step and what it ends before: of all threads alike, or of each its own."""
 MANY_TURNS = 16  # elements of a step, so that there are few

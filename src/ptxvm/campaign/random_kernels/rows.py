@@ -54,12 +54,13 @@ MINE = Area("%mine", OWN, (4, 8, 1, 2, 0, -4, -8), (0, 1), 24, 16)
 
 BY_DATA = "and.b32 %t0, %thread, 255;\nmad.wide.u32 %t1, %t0, 4, %in;\nld.global.u32 %xa@n, [%t1];"
 STARTS = [
-    *[BY_DATA] * 3,
+    BY_DATA,
     "mul.lo.u32 %xa@n, %thread, {pitch};", "mul.lo.u32 %xa@n, %n5, {pitch};", "mul.lo.u32 %xa@n, %n0, {pitch};",
     "sub.u32 %xa@n, 200, %thread;", "mov.u32 %xa@n, {pitch};", "mov.u32 %xa@n, {r};", "shr.u32 %xa@n, %thread, 3;",
     "xor.b32 %xa@n, %thread, {pitch};", "selp.b32 %xa@n, {pitch}, %thread, {p};", "mov.u32 %xa@n, %ctaid.x;",
 ]  # fmt: skip
 """Which row a thread walks, in units: one of its own by the data or by its place, or one that it shares."""
+PLAIN_STARTS = [*[BY_DATA] * 3, *STARTS[-2:]]
 PITCHES = (1, 2, 3, 4, 5, 8, 9, 16, 40, 64)
 BOUNDS = ["and.b32 %xa@n, %xa@n, {last};", "min.u32 %xa@n, %xa@n, {last};"]
 SCALES = [
@@ -115,6 +116,8 @@ OTHERS = [
     "ld.volatile.global.u32 {r}, [%mine+{at}];",
 ]  # fmt: skip
 """What else a turn does with memory."""
+LATE = ["add.u32 %t0, %few, {more};", "add.u32 %t0, %few, {more};", "and.b32 %t0, %many, 15;", "mov.u32 %t0, {more};"]
+"""The turn in which an access that comes late comes first: of several launches another one each."""
 TEST = ["setp.lt.u32 %zc@n, %xd@n, %xb@n;\n@%zc@n bra TURN@n;", "setp.ge.u32 %zc@n, %xd@n, %xb@n;\n@!%zc@n bra TURN@n;"]
 
 
@@ -151,7 +154,7 @@ def pointer(draw: st.Draw, letter: str, first: str, area: Area, wrong: Wrong, *,
 
 
 @st.composite
-def start(draw: st.Draw, each: Pointer, turns: int, area: Area, wrong: Wrong) -> list[str]:
+def start(draw: st.Draw, each: Pointer, turns: int, area: Area, wrong: Wrong, *, plain: bool) -> list[str]:
     """The lines that compute where a pointer begins: all of its walk lies in the area, or nearly all of a wrong one."""
     last = draw(st.sampled_from(area.lasts))
     low, high = -turns * each.least, area.size - UNIT * last - turns * each.most - area.beside
@@ -159,28 +162,30 @@ def start(draw: st.Draw, each: Pointer, turns: int, area: Area, wrong: Wrong) ->
     at = low + UNIT * draw(st.integers(0, (high - low) // UNIT))
     if wrong is Wrong.BEGIN:
         at = draw(st.sampled_from([low - STRAYS, at, high + STRAYS])) + draw(st.sampled_from([0, 0, 0, 0, 8, 4, 1]))
-    templates = [draw(st.sampled_from(some)) for some in (STARTS, BOUNDS, SCALES)]
+    templates = [draw(st.sampled_from(some)) for some in (PLAIN_STARTS if plain else STARTS, BOUNDS, SCALES)]
     pitch, unit = draw(st.sampled_from(PITCHES)), each.unit
     values = {"last": last, "pitch": pitch, "unit": unit, "r": draw(R), "p": draw(P), "y": each.first}
     return [f"add.s64 {each.first}, {area.base}, {at};", *"\n".join(templates).format(**values).splitlines()]
 
 
 @st.composite
-def element(draw: st.Draw, pointers: list[Pointer], number: int, area: Area, wrong: Wrong) -> list[str]:
-    """A load of one to four elements behind a pointer, and what is done with them; of the thread's own memory a store, too."""
-    where = draw(st.sampled_from(pointers))
-    too_long = wrong is Wrong.LENGTH and where.aligned < UNIT and draw(st.booleans())
-    widest, least = (UNIT, 2 * where.aligned) if too_long else (where.aligned, 1)
-    type = draw(st.sampled_from([each for each in TYPES if size_of(each) <= widest and (area is ARRAY or each != "f64")]))
+def element(draw: st.Draw, where: Pointer, type: str, number: int, area: Area, *, too_long: bool) -> list[str]:
+    """A load of one to four elements behind a pointer, and what is done with them; of the thread's own memory a store, too.
+
+    One that is `too_long` for the alignment of its pointer mostly comes late, so that there has been a walk before the fault.
+    """
+    widest, least = (UNIT, min(2 * where.aligned, UNIT)) if too_long else (where.aligned, 1)
     size, letter = size_of(type), draw(st.sampled_from(TYPES[type]))
     counts = [n for n in (1, 1, 1, 2, 4) if least <= n * size <= widest]
     count = draw(st.sampled_from(counts or [min(4, widest // size)]))
     far = draw(st.sampled_from([0, 0, 1, 7]))  # a pointer's loads are often near each other
     at = size * count * draw(st.integers(0, min(far, area.beside // (size * count) - 1)))
+    if too_long:
+        at = where.aligned * draw(st.integers(0, 40 // where.aligned))
     names = [f"{HELD[letter]}{'klmnopqrstuvwxyz'[4 * number + n]}@n" for n in range(count)]
-    guard = draw(st.sampled_from(["", "", "", "", "@%zg@n ", "@!%zg@n ", "@%zl@n ", f"@{draw(P)} "]))
+    guard = draw(st.sampled_from([*[""] * 6, "@%zg@n ", "@!%zg@n ", "@%zl@n ", f"@{draw(P)} "]))
     if too_long and draw(st.integers(0, 3)):
-        guard = "@%zl@n "  # so that there has been a walk before the fault
+        guard = "@%zl@n "
     word = draw(st.sampled_from([".global", ".global", ".global", "", ".global.cg", ".global.nc" if area is ARRAY else ""]))
     group = f"{{{', '.join(names)}}}" if count > 1 else names[0]
     lines = [f"{guard}ld{word}{f'.v{count}' * (count > 1)}.{type} {group}, [{where.register}+{at}];"]
@@ -194,11 +199,28 @@ def element(draw: st.Draw, pointers: list[Pointer], number: int, area: Area, wro
 
 
 @st.composite
+def elements(draw: st.Draw, pointers: list[Pointer], area: Area, wrong: Wrong) -> list[list[str]]:
+    """The loads of a turn, mostly behind one pointer; a later one, often of the same type, is too long in a walk wrong so."""
+    count = draw(st.sampled_from([1, 1, 2, 2, 3, 4]))
+    long = draw(st.integers(1, max(count - 1, 1))) if wrong is Wrong.LENGTH else count
+    most = draw(st.sampled_from(pointers))
+    found, before = list[list[str]](), ""
+    for n in range(max(count, 2 * (wrong is Wrong.LENGTH))):
+        where = draw(st.sampled_from([most, most, *pointers]))
+        type = draw(st.sampled_from([t for t in TYPES if size_of(t) <= where.aligned and (area is ARRAY or t != "f64")]))
+        if n == long and draw(st.booleans()):
+            type = before
+        found.append(draw(element(where, type, n, area, too_long=n == long)))
+        before = type
+    return found
+
+
+@st.composite
 def row_walk(draw: st.Draw, apart: Strategy[Block], *, stray: bool) -> Statement:
     """A loop along a row, perhaps in one over rows, by one to three pointers."""
     area = draw(st.sampled_from([ARRAY, ARRAY, ARRAY, MINE]))
-    plain = draw(st.booleans())
     wrong = draw(st.sampled_from([Wrong.BEGIN, Wrong.LENGTH, Wrong.LENGTH])) if stray and area is ARRAY else Wrong.NOTHING
+    plain = wrong is Wrong.LENGTH or draw(st.booleans())
     pointers = [
         draw(pointer(*each, area, wrong, plain=plain))
         for each in [("a", "d"), ("b", "e"), ("c", "f")][: draw(st.integers(1, 3))]
@@ -210,16 +232,17 @@ def row_walk(draw: st.Draw, apart: Strategy[Block], *, stray: bool) -> Statement
     turns = min(turns if rewinds else turns // rows, FEW_TURNS if inner else turns)
     values = {"r": draw(R), "p": draw(P), "at": 4 * draw(st.integers(0, OWN // 4 - 1)), "most": turns, "more": turns + 1}
     passed = turns if rewinds else turns * rows
-    before = [line for each in pointers for line in draw(start(each, passed, area, wrong))]
+    before = [line for each in pointers for line in draw(start(each, passed, area, wrong, plain=plain))]
     before += [
         draw(st.sampled_from(COUNTS[:1] if plain else COUNTS)).format(**values),
         draw(st.sampled_from(ENDS)).format(**values),
     ]
     before += [f"and.b32 %xc@n, {draw(R)}, 3;", "mov.u32 %xe@n, 0;"]
     places = [f"mov.b64 {each.register}, {each.first};" for each in pointers]
-    loads = [draw(element(pointers, n, area, wrong)) for n in range(draw(st.sampled_from([1, 1, 2, 2, 3, 4])))]
+    loads = draw(elements(pointers, area, wrong))
     body = [f"and.b32 %t0, %xd@n, 3;\nsetp.lt.u32 %zg@n, %t0, {draw(st.integers(0, 4))};"]
-    body += [f"setp.{draw(st.sampled_from(['eq', 'ge']))}.u32 %zl@n, %xd@n, {draw(st.integers(0, min(turns, 24)))};"]
+    late = draw(st.sampled_from(LATE)).format(more=draw(st.integers(0, 8)))
+    body += [f"{late}\nsetp.{draw(st.sampled_from(['eq', 'eq', 'ge']))}.u32 %zl@n, %xd@n, %t0;"]
     body += ["\n".join(load) for load in loads]
     body += [draw(st.sampled_from(each)).format(**values) for each in (OTHERS, BREAKS)] * (not plain)
     body += ["{0}"] * bool(inner)
