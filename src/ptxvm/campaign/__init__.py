@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 class Room(ModuleType):
     """This module, which is called like the function `ptxvm.campaign.session.campaign`."""
 
-    def __call__(self, what: Any, **options: Any) -> Campaign:  # noqa: ANN401 - those of the function, which verifies them
-        """Run a campaign."""
+    def __call__(self, *what: Any, **options: Any) -> Campaign:  # noqa: ANN401 - those of the function, which verifies them
+        """Run a campaign; see `ptxvm.campaign.session.campaign`."""
         from ptxvm.campaign.session import campaign  # noqa: PLC0415 - importing the package loads nothing
 
-        return campaign(what, **options)
+        return campaign(*what, **options)
 
 
 campaign = sys.modules[__name__]

@@ -1,3 +1,4 @@
+import importlib
 import json
 import os
 import signal
@@ -23,6 +24,14 @@ def test_a_function_is_called_with_each_combination(tmp_path: Path, subjects: Pa
     assert found.counts == {Verdict.PASSED: 5, Verdict.ERROR: 5}
     assert found.reasons[0].count == 5
     assert found.reasons[0].first.outcome.message == "AssertionError: 1 is odd"
+
+
+def test_parameters_may_stand_behind_a_function(tmp_path: Path, subjects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the page on campaigns writes them."""
+    monkeypatch.syspath_prepend(subjects.parent)
+    case = importlib.import_module(subjects.stem).odd_fails
+    found = ptxvm.campaign(case, {"n": [2, 3]}, folder=tmp_path / "found", workers=1, shrink=False)
+    assert [each.parameters for each in found.failures()] == [{"n": 3}]
 
 
 def write(where: Path, subjects: Path, function: str, **parameters: object) -> Path:
