@@ -199,7 +199,7 @@ class Binder:
 
     @property
     def unread_parts(self) -> UnreadParts:
-        """What reads the parts of the module that are not read."""
+        """The reader of the parts of the module that were left unread."""
         if self._unread is None:
             raise ValueError("the module has parts that are not read")
         return self._unread

@@ -61,7 +61,7 @@ def labels_in(text: str, body: tree.Unread) -> frozenset[str]:
 
 
 class ModuleMemory(Protocol):
-    """What is known of a module whose bodies are checked (`bodies`)."""
+    """The knowledge of a module that checks of its bodies share (`bodies`)."""
 
     outline: Outline
     inlines: bool
@@ -128,7 +128,7 @@ class BodyCheck:
 
     @cached_property
     def report(self) -> Report:
-        """What is wrong."""
+        """The report of what is wrong."""
         return Report(self.outline.source)
 
     @cached_property

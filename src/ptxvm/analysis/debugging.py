@@ -125,7 +125,7 @@ def label(checks: Checks, node: tree.Section, text: str, labels: set[str]) -> No
 
 
 def features(type: str, rest: str) -> Iterator[str]:
-    """What came after sections themselves did."""
+    """The features of a line of a section that are younger than sections, by their names in `isa.directives`."""
     if type.endswith(":"):
         yield "section label"
     elif rest[:1] in DIGITS:

@@ -206,7 +206,7 @@ class RememberedBodies(Bodies):
         return body
 
     def key(self, binder: Binder, start: int, body: tree.Unread) -> tuple[Key, LocPlaces]:
-        """What is wrong with the body of a function that begins at a place depends on this; and the places that it names."""
+        """The key of the findings in the body of a function that begins at a place, and the `.loc` places that it names."""
         if self._last is None or self._last[0] != start:
             text, program = self.outline.plain.text, binder.program
             own = text[body.start : body.end]

@@ -103,7 +103,7 @@ class LinkedSymbol:
 
     @property
     def span(self) -> Place:
-        """Where the declaration is."""
+        """The place of the declaration."""
         return name_of(self.declared.node) if isinstance(self.declared, Function) else self.declared.node
 
     @property

@@ -157,7 +157,7 @@ def refusal(checks: Checks, new: tree.Name, function: Function, old: tree.Name, 
 
 
 def last(aliases: Mapping[str, str], name: str) -> str:
-    """Where a chain of aliases ends; there are no circles in it."""
+    """The function at the end of a chain of aliases, which has no circle."""
     while name in aliases:
         name = aliases[name]
     return name
@@ -167,7 +167,7 @@ def last(aliases: Mapping[str, str], name: str) -> str:
 
 
 def finish(checks: Checks) -> None:
-    """What only the whole module shows."""
+    """The checks that need the whole module: aliases, undefined functions, the size of constant memory."""
     resolve_aliases(checks)
     check_undefined(checks)
     constant_bytes(checks)

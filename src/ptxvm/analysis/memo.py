@@ -44,7 +44,7 @@ class Memo:
     forms = Forms()
     shared: ClassVar[dict[Key, tuple[Left, Needs]]] = {}
     declarations: ClassVar[dict[Spelling, list[tree.Statement]]] = {}
-    """What was read of declarations, which is the same in all modules but for its places."""
+    """The trees of declarations by their text, which are the same in all modules but for their places."""
 
     def __init__(self, known: Recogniser) -> None:
         self.known, self.lines = known, KnownLines(self.gives)

@@ -46,7 +46,7 @@ ODD_STRING = re.compile(r'"[^"\n]*[{}:;][^"\n]*"')
 
 
 class Tokens(dict[str, str]):
-    """What stands for a word: a mark and the form of its meaning, a mark and the word, or the word itself.
+    """The stand-in of a word: a mark and the form of its meaning, a mark and the word, or the word itself.
 
     `are_needed`: lines are the same without them only where no word has a form, and none with `%` is marked.  `parameters` are
     the names that few lines mention.

@@ -150,7 +150,7 @@ class LazyBody(Protocol):
 
 @dataclass(eq=False, slots=True)
 class Body:
-    """What the body of a function declares and does."""
+    """The declarations and instructions of the body of a function."""
 
     instructions: list[Bound] = field(default_factory=list)
     labels: dict[str, Label] = field(default_factory=dict)

@@ -78,7 +78,7 @@ def static_shared(kernel: Function, definition: Callable[[Function], Function] =
 
 
 def most_shared(kernel: Function, mentioned: Callable[[Function], Iterable[str]] | None = None) -> int:
-    """What its static shared memory takes at most, by the names that bodies mention: by default the words of lazy ones."""
+    """The most bytes of its static shared memory, by the names that bodies mention: by default the words of lazy ones."""
     named = mentions if mentioned is None else lambda function: named_in(function, mentioned(function))
     return sum(variable.size + variable.alignment - 1 for variable in set(shared_variables(kernel, itself, named)))
 

@@ -40,7 +40,7 @@ def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
 
 
 def of_kind(knowledge: Knowledge, kind: str) -> Knowledge:
-    """What a piece of knowledge says of the operations of one kind."""
+    """The part of a piece of knowledge that concerns operations of one kind."""
     found: Knowledge = {(kind, 0, cta): row for cta, row in knowledge.items() if isinstance(cta, int)}
     return joined(only(knowledge, kind), found)
 
@@ -161,7 +161,7 @@ class Clocks:
         return joined(self.further(np.arange(threads.start, threads.stop, dtype=np.int64)), own)
 
     def further(self, threads: Threads) -> Knowledge | None:
-        """What threads know jointly beside the accesses of their CTA and warp that barriers made known; None is nothing."""
+        """The joint knowledge of threads, beside what barriers made known of their CTA and warp; None is nothing."""
         found: Knowledge | None = None
         if self._held:
             which = self._which[threads]

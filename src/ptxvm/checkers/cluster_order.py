@@ -51,7 +51,7 @@ class ClusterOrder:
                         self._waited[cta] = joined(self._waited[cta], known)
 
     def outlasts(self, cta: int) -> Knowledge:
-        """What is over before a CTA goes on, which its first thread names: .relaxed arrivals order that, though no memory."""
+        """The operations that end before a CTA goes on, by its first thread: .relaxed arrivals order them, but no memory."""
         return self._waited.get(cta, {})
 
     def _by_cta(self, threads: Threads) -> list[Threads]:

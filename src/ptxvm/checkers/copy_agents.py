@@ -177,7 +177,7 @@ class Agents:
             line += 1
 
     def _ended(self, thread: int) -> Knowledge:
-        """What a thread knows of agents: work that it starts now comes after their work."""
+        """The knowledge that a thread has of agents: work that it starts now comes after theirs."""
         known = self.clocks.further(np.array([thread], np.int64)) or {}
         return {key: row for key, row in known.items() if isinstance(key, int) and key >= self.grids.agents}
 

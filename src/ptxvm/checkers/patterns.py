@@ -64,7 +64,7 @@ class Patterns:
         self.clocks.learn(np.array([thread], np.int64), of_kind(self.collected(thread), kind))
 
     def collected(self, thread: int) -> Knowledge:
-        """What the next acquiring fence of a thread makes known, if its scope is wide enough."""
+        """The knowledge that the next acquiring fence of a thread gives it, if the scope is wide enough."""
         found: Knowledge = {}
         for knowledge in self._pending.get(thread, {}).values():
             found = joined(found, knowledge)

@@ -11,7 +11,7 @@ HAZARDS = {(False, True): "WAR", (True, False): "RAW", (True, True): "WAW"}  # k
 
 
 class Cause(enum.Enum):
-    """What is wrong with the two accesses."""
+    """The reason why two accesses race."""
 
     UNORDERED = "nothing orders them"
     UNFENCED = "one goes through the async proxy, without a proxy fence between them"

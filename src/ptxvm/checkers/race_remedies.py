@@ -76,7 +76,7 @@ def copied(site: Site) -> bool:
 
 
 def end_of(site: Site) -> str:
-    """What waits for the end of an asynchronous access: of a product, which only reads memory, or of a copy."""
+    """The instruction that waits for the end of an asynchronous access: of a product, which only reads memory, or of a copy."""
     summary = site.bound.summary
     if summary.uses_tensor_memory:
         return "tcgen05.commit, and a wait for its mbarrier that covers the access"

@@ -286,7 +286,7 @@ def _named(value: object) -> str:
 
 
 def _way_out(value: object) -> str:
-    """What to pass instead of a value."""
+    """The way out of a value that cannot be passed: another one."""
     if hasattr(value, "__cuda_array_interface__"):
         return "it is memory of a GPU (`__cuda_array_interface__`); copy it to the host, and pass the NumPy array"
     if hasattr(value, "__array__") and not isinstance(value, type | np.generic):

@@ -44,7 +44,7 @@ B128 = np.dtype([("lo", "<u8"), ("hi", "<u8")])
 
 
 class Placement(enum.Enum):
-    """What the address of a variable is relative to."""
+    """The base of the address of a variable."""
 
     ABSOLUTE = (
         "nothing: generic for .global and .const, in the CTA's window for .shared, in the thread's for .local of a module"
@@ -60,7 +60,7 @@ class Placement(enum.Enum):
 
 
 class KernelFacts(Protocol):
-    """What a driver knows of kernels on its device, for the kernels that ask."""
+    """The facts of kernels on a device that a driver tells to kernels."""
 
     def attributes(self, kernel: Function) -> bytes:
         """The attributes of a kernel, as a structure cudaFuncAttributes."""

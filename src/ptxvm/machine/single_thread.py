@@ -48,7 +48,7 @@ class Holder:
 
 
 class Meeting(enum.StrEnum):
-    """What threads meet at: a barrier of the CTA or of the warp, or a collective of lanes that exchange values."""
+    """A kind of meeting of threads: at a barrier of the CTA or of the warp, or a collective of lanes that exchange values."""
 
     CTA = "bar"
     WARP = "bar.warp"

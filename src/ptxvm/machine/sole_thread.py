@@ -27,7 +27,7 @@ PAYS = 0.1  # seconds that kernels have run for, after which leave is asked for:
 
 
 class HostThread:
-    """What a host thread that runs kernels shares with the others: two words of its launch records."""
+    """A host thread that runs kernels, by the two words of its launch records that others read and write."""
 
     def __init__(self, words: memoryview, sole: int, updating: int) -> None:
         """`sole` and `updating` are the positions of the words."""

@@ -38,7 +38,7 @@ class FasterProducts(Protocol):
 
 
 class Machine(Protocol):
-    """What the works need of the engine."""
+    """The part of an engine that work on tensor memory needs."""
 
     def tensor_memory(self, lane: int) -> TensorMemory:
         """The tensor memory of the CTA of a lane."""

@@ -78,7 +78,7 @@ class TensorMemory:
         del self.allocated[address]
 
     def leaked(self) -> str:
-        """What has not been given back; empty where all has."""
+        """Names the columns that have not been given back; empty where all have."""
         held = ", ".join(f"{count} columns at {first:#x}" for first, count in self.allocated.items())
         return f"a CTA ends, and has not given back {held} of tensor memory" if held else ""
 

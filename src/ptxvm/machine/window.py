@@ -109,7 +109,7 @@ class Window:
         return (address - (self.base if lanes is None else self.base[lanes])) & LOW_WORD
 
     def positions(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
-        """Where offsets lie in the allocation."""
+        """The positions in the allocation of offsets."""
         at = np.asarray(offset).astype(np.int64)
         return (self.home if lanes is None else self.home[lanes]) + at
 
@@ -228,7 +228,7 @@ class ClusterWindow(Window):
         self.home, self.base = self.first, None
 
     def positions(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
-        """Where addresses lie in the allocation."""
+        """The positions in the allocation of addresses."""
         at = np.asarray(offset).astype(np.int64)
         return (self.first if lanes is None else self.first[lanes]) + (at >> RANK) * self.stride + (at & WITHIN)
 
