@@ -17,7 +17,16 @@ from ptxvm.campaign.fuzz.coverage import Coverage, Tracer
 from ptxvm.campaign.fuzz.seeds import declared_kernel, seeds
 from ptxvm.campaign.random_kernels.columns import PERMUTATIONS
 from ptxvm.campaign.random_kernels.control import arms
-from ptxvm.campaign.random_kernels.kernels import LONG, SHORT, Launch, RandomKernel, all_positions, kernel_of, random_kernel
+from ptxvm.campaign.random_kernels.kernels import (
+    LONG,
+    SHORT,
+    Launch,
+    RandomKernel,
+    Watch,
+    all_positions,
+    kernel_of,
+    random_kernel,
+)
 from ptxvm.campaign.random_kernels.memory import row
 from ptxvm.campaign.random_kernels.parts import REGISTERS, Shape, Statement, Strategy, written
 from ptxvm.campaign.random_kernels.rows import row_walk
@@ -322,6 +331,30 @@ def test_texts_that_are_only_read_are_short() -> None:
 def test_a_thread_has_one_first_fault(thread: int, line: int, cta: int, open_: bool) -> None:
     one = Place(line=9, cta=(0, 0, 0), thread=(3, 0, 0))
     assert engines.are_of_different_threads(one, Place(line=line, cta=(cta, 0, 0), thread=(thread, 0, 0))) is open_
+
+
+def test_addresses_of_faults_are_compared_where_arrays_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generic address of shared memory is another one in each launch; one beside an array is not."""
+    stray = """@%p0 add.s64 %t1, %any, 1099511627776;
+    @!%p0 add.s64 %t1, %any, 1099511627776;
+    ld.volatile.b64 %d3, [%t1];"""
+    launch = Launch((1,), 1, 0, 0)
+    for watch in (Watch.NOTHING, Watch.CHECKS):
+        engines.compare(RandomKernel([Statement(stray)], [], (32,), [launch], stray=True, watch=watch))
+    kernel = RandomKernel([Statement("ld.global.b32 %r0, [%mine+2];")], [], (32,), [launch], stray=True)
+    engines.compare(kernel)
+    launched = engines.launched
+
+    def wrong(*args: Any, engine: str, **how: Any) -> Any:
+        try:
+            return launched(*args, engine=engine, **how)
+        except ptxvm.Fault as fault:
+            fault.address = (fault.address or 0) + 8 * (engine == "jit")
+            raise
+
+    monkeypatch.setattr(engines, "launched", wrong)
+    with pytest.raises(AssertionError, match="the engines have different faults"):
+        engines.compare(kernel)
 
 
 def test_another_fault_of_one_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
