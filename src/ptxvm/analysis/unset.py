@@ -4,13 +4,12 @@ This is a forward data-flow analysis over the segments of a function.  A guarded
 undefined; a checked launch follows these registers.  Compilers compute on undefined values, and throw the results away, so
 an instruction that only computes hands them on to its results, as `shfl` does with what a lane gives to another one.
 They are *observed* where an instruction does something with them that reaches beyond registers (`observes`).
-With `memory`, values from some state spaces, from arguments and from results may be undefined too: from the stack, by generic
-addresses, and from shared memory where some instruction of the program may store an undefined value there.
+With `memory`, values from the stack, from shared memory, from arguments and from results may be undefined too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import Segment, registers_in
@@ -21,11 +20,8 @@ from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
-Spaces = frozenset[Space]
-NONE: Spaces = frozenset()
 STACK = frozenset({Space.PARAM, Space.LOCAL})
-UNSHARED = STACK | {Space.GENERIC}
-HANDED_ON = UNSHARED | {Space.SHARED}
+SHARED = frozenset({Space.SHARED, Space.GENERIC})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +65,13 @@ def stores_parameter(bound: Bound) -> bool:
     return any(access.window is Space.PARAM for access in bound.summary.having(Verb.WRITE))
 
 
-def passes_memory(bound: Bound, memory: Spaces) -> bool:
-    """Can the instruction load an undefined value: from one of the state spaces?  Kernel parameters are defined."""
-    windows = {access.window for access in bound.summary.having(Verb.READ)} & memory
-    return not windows <= STACK or (bool(windows) and not kernel_parameter(bound))
+def passes_memory(bound: Bound) -> bool:
+    """Can the instruction load an undefined value: from the stack, from shared memory, or by a generic address?
 
-
-def handing_on(functions: Iterable[tuple[Function, list[Segment]]]) -> Spaces:
-    """The state spaces that hand undefined values on in a program: shared memory only where one may be stored there."""
-    return HANDED_ON if any(stores_undefined(*each) for each in functions) else UNSHARED
-
-
-def stores_undefined(function: Function, segments: list[Segment]) -> bool:
-    """May the function store an undefined value in shared memory?"""
-    start = frozenset(filter(single, function.registers))
-    for n, entry in unset_at_entries(function, segments, start, memory=UNSHARED).items():
-        left = set(entry)
-        for bound in function.instructions[segments[n].start : segments[n].end]:
-            windows = {access.window for access in bound.summary.having(Verb.WRITE)}
-            if not windows.isdisjoint({Space.SHARED, Space.GENERIC}) and not left.isdisjoint(use(bound).reads):
-                return True
-            step(bound, left, memory=UNSHARED)
-    return False
+    Kernel parameters are defined.
+    """
+    windows = {access.window for access in bound.summary.having(Verb.READ)}
+    return not windows.isdisjoint(SHARED) or (not windows.isdisjoint(STACK) and not kernel_parameter(bound))
 
 
 def kernel_parameter(bound: Bound) -> bool:
@@ -107,7 +88,7 @@ def single(register: Register) -> bool:
     return register.count == 1 and not register.of_module
 
 
-def may_be_unset(function: Function, segments: list[Segment], *, memory: Spaces = NONE) -> frozenset[Register]:
+def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = False) -> frozenset[Register]:
     """The registers to follow; none if no instruction can observe an undefined value, or pass one to another function."""
     defined = set() if memory else {each for each in function.signature.parameters if isinstance(each, Register)}
     start = frozenset(each for each in function.registers if single(each) and each not in defined)
@@ -127,12 +108,12 @@ def unset_by_instruction(function: Function, segments: list[Segment]) -> dict[Bo
             used = use(bound)
             if unset := left.intersection((*used.reads, *used.guards, *used.passes, *used.updates)):
                 found[bound] = frozenset(unset)
-            step(bound, left, memory=NONE)
+            step(bound, left, memory=False)
     return found if any(map(observes, found)) else {}
 
 
 def unset_at_entries(
-    function: Function, segments: list[Segment], start: frozenset[Register], *, memory: Spaces = NONE
+    function: Function, segments: list[Segment], start: frozenset[Register], *, memory: bool = False
 ) -> dict[int, frozenset[Register]]:
     """The registers that may be unset at the beginning of each segment that can be reached; `start` are those of the first."""
     entry = {0: start} if start else {}
@@ -147,7 +128,7 @@ def unset_at_entries(
     return entry
 
 
-def after(function: Function, segment: Segment, unset: frozenset[Register], *, memory: Spaces) -> frozenset[Register]:
+def after(function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool) -> frozenset[Register]:
     """The registers that may be unset at the end of a segment."""
     left = set(unset)
     for bound in function.instructions[segment.start : segment.end]:
@@ -155,12 +136,12 @@ def after(function: Function, segment: Segment, unset: frozenset[Register], *, m
     return frozenset(left)
 
 
-def step(bound: Bound, unset: set[Register], *, memory: Spaces) -> RegisterUse:
+def step(bound: Bound, unset: set[Register], *, memory: bool) -> RegisterUse:
     """Apply one instruction to the set of registers that may be undefined."""
     used = use(bound)
     taken = used.passes if observes(bound) and not memory else (*used.passes, *used.reads, *used.guards)
     handed_on = any(each in unset for each in taken) and not bound.calls
-    if handed_on or (memory and (bound.calls or passes_memory(bound, memory))):
+    if handed_on or (memory and (bound.calls or passes_memory(bound))):
         unset.update(used.writes)
     elif bound.node.guard is None:
         unset.difference_update(used.writes)
@@ -168,7 +149,7 @@ def step(bound: Bound, unset: set[Register], *, memory: Spaces) -> RegisterUse:
 
 
 def uses_of_unset(
-    function: Function, segment: Segment, unset: frozenset[Register], *, memory: Spaces
+    function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool
 ) -> Iterator[tuple[Register, bool]]:
     """The registers that may be undefined where an instruction reads them, or after its writes; is that value observed?
 

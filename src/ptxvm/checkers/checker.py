@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, GridStep, Order, Scope
 from ptxvm.algebra.state_space import Space
@@ -85,6 +87,7 @@ class Checker:
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
         self._cells: InitialisedCells | None = None
+        self._unwritten: dict[Bound, tuple[str, Party]] = {}  # loads of what nothing has written: what is said of the first
         self._mbarriers: Mbarriers | None = None
 
     # ── what is observed ────────────────────────────────────────────────────────────────
@@ -107,19 +110,20 @@ class Checker:
     def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int], origin: Origin | None) -> None:
         """Threads observe a register, or another value, that is undefined."""
         thread = int(threads[0])
-        place = self.scenes.place(bound, thread)
         subject = "a value" if not register else f"register {register}" if register[0] != "'" else f"the argument {register}"
         said = f"reading {subject}, " + undefined(register, missing, origin)
-        parties: tuple[Party, ...] = (Party(Verb.READ, place, where=subject),)
-        if origin is not None and origin.bound is not None and origin.bound is not bound:
-            operation = "skipped write" if origin.register else Verb.READ
-            parties = Party(operation, self.scenes.place(origin.bound, thread)), *parties
-        related = span(origin.bound) if len(parties) > 1 and origin is not None and origin.bound is not None else Span(0, 0)
+        parties: tuple[Party, ...] = (Party(Verb.READ, self.scenes.place(bound, thread), where=subject),)
+        source = origin.bound if origin is not None else None
+        if origin is not None and source is not None and source is not bound:
+            parties = Party("skipped write" if origin.register else Verb.READ, self.scenes.place(source, thread)), *parties
+            if not origin.register and source in self._unwritten:
+                loaded, party = self._unwritten[source]
+                said, parties = f"{loaded}: {said}", (party, *parties[1:])
         finding = Finding(
-            "uninitialised-read", said, parties, missing=writes_of(origin), span=span(bound), related=related,
-            column=column(bound),
+            "uninitialised-read", said, parties, missing=writes_of(origin), span=span(bound),
+            related=span(source) if source is not None and len(parties) > 1 else Span(0, 0), column=column(bound),
         )  # fmt: skip
-        self._record(("uninitialised-read", id(bound)), finding, [bound])
+        self._record(("uninitialised-read", id(bound)), finding, [bound] if source is None else [bound, source])
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
         """The bytes without a value."""
@@ -130,14 +134,14 @@ class Checker:
         if self._init is not None:
             self._init.lost(allocation, offsets, missing)
 
-    def undefined(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
-        """The bytes in which an undefined value was stored."""
-        return self._init.undefined(allocation, offsets, size) if self._init is not None else None
-
-    def handed_on(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
-        """Bytes are stored, some of them with an undefined value."""
-        if self._init is not None:
-            self._init.handed_on(allocation, offsets, missing)
+    def handed_on(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
+        """Remember the first load of an instruction that has handed on what nothing has written."""
+        if access.bound not in self._unwritten:
+            lane = int(np.argmax(missing.any(0)))
+            thread, offset = int(threads[lane]), int(offsets[lane])
+            if not self._is_reserved(access.bound, thread, allocation, offset):
+                which = np.flatnonzero(missing[:, lane]).tolist()
+                self._unwritten[access.bound] = self._unwritten_bytes(access, thread, allocation, offset, which)
 
     def parameters_passed(self, source: Allocation, target: Allocation) -> None:
         """A grid takes its parameters from a buffer that its parent has filled."""
@@ -535,6 +539,12 @@ class Checker:
     def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int, missing: list[int]) -> None:
         if self._is_reserved(access.bound, thread, allocation, offset):
             return
+        said, party = self._unwritten_bytes(access, thread, allocation, offset, missing)
+        self._add("uninitialised-read", said, access.bound, party, allocation.space)
+
+    def _unwritten_bytes(
+        self, access: Access, thread: int, allocation: Allocation, offset: int, missing: list[int]
+    ) -> tuple[str, Party]:
         size = access.type.bytes * access.count
         scene = self.scenes.of(thread)
         where, within = self._located(scene, allocation, offset)
@@ -542,9 +552,7 @@ class Checker:
         if len(missing) < size:
             which = f"of which {listed([within + n for n in missing])} not been written"
         said = f"reading {plural(size)} at byte {within} of {where}, {which}"
-        place = scene.place(access.bound, thread)
-        party = Party(Verb.READ, place, allocation.origin + offset, within, size, where)
-        self._add("uninitialised-read", said, access.bound, party, allocation.space)
+        return said, Party(Verb.READ, scene.place(access.bound, thread), allocation.origin + offset, within, size, where)
 
     def _uninitialised_cells(self, bound: Bound, thread: int, columns: list[int]) -> None:
         which = f"column {columns[0]}" if len(columns) == 1 else f"columns {columns[0]} to {columns[-1]}"

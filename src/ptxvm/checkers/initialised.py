@@ -20,16 +20,14 @@ Report = Callable[[Access, int, Allocation, int, list[int]], None]  # access, th
 class InitialisedBytes:
     """Tracks which bytes have a value, in memory that begins without one.
 
-    `fresh` is device memory that had no value before the launch.  Compilers copy structures in local memory word by word, with
-    their padding: such a word may be read if some of its bytes have a value, and `missing` follows its value.  Bytes of local
-    and shared memory in which an undefined value was stored may be read, too: a load hands that value on.
+    `fresh` is device memory that had no value before the launch.  Loads from shared and local memory hand on what they find,
+    and `missing` follows it; what else reads bytes without a value is reported.
     """
 
     def __init__(self, fresh: set[Allocation], report: Report) -> None:
         self.fresh, self.report = fresh, report
         self._blocks: set[Allocation] = set()  # of the heap: those of earlier launches have what these have written
         self._written: dict[Allocation, npt.NDArray[np.bool_]] = {}
-        self._undefined: dict[Allocation, npt.NDArray[np.bool_]] = {}  # bytes that are written, with an undefined value
 
     def allocated(self, blocks: Iterable[Allocation]) -> None:
         """Threads have allocated blocks of the heap."""
@@ -37,20 +35,12 @@ class InitialisedBytes:
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
-        if (
-            access.space is Space.PARAM and allocation.space is Space.LOCAL
-        ):  # a use of an argument without a value is found where a thread computes with it
+        if allocation.space in STACKS and hands_on(access):
             return
         missing = self.missing(allocation, offsets, access.type.bytes * access.count)
         if missing is None or not missing.any():
             return
         missing = missing & used(access)
-        stored = self.undefined(allocation, offsets, len(missing)) if hands_on(access) else None
-        if stored is not None:
-            missing = missing & ~stored
-        if allocation.space is Space.LOCAL:
-            elements = missing.reshape(access.count, access.type.bytes, -1).all(1, keepdims=True)
-            missing = np.broadcast_to(elements, (access.count, access.type.bytes, missing.shape[1])).reshape(missing.shape)
         if (wrong := missing.any(0)).any():
             first = int(np.argmax(wrong))
             self.report(
@@ -71,31 +61,9 @@ class InitialisedBytes:
 
     def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
         """Some bytes receive a value, others lose theirs."""
-        written, undefined = self._of(allocation), self._undefined.get(allocation)
+        written = self._of(allocation)
         for n, row in enumerate(missing if written is not None else ()):
             written[offsets + n] = ~row  # type: ignore[index]
-            if undefined is not None:
-                undefined[offsets + n] = False
-
-    def handed_on(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
-        """Bytes are stored; those that are missing have an undefined value."""
-        self.lost(allocation, offsets, missing)
-        if not missing.any():
-            return
-        undefined = self._undefined.get(allocation)
-        if undefined is None:
-            undefined = self._undefined[allocation] = np.zeros(allocation.end - allocation.origin, np.bool_)
-        for n, row in enumerate(missing):
-            undefined[offsets + n] = row
-
-    def undefined(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
-        """The bytes of each access in which an undefined value was stored; None if there are none."""
-        undefined = self._undefined.get(allocation)
-        if undefined is None:
-            return None
-        at = offsets + np.arange(size)[:, None]
-        found: Bits = undefined[at] & ~self._written[allocation][at]
-        return found
 
     def parameters_passed(self, source: Allocation, target: Allocation) -> None:
         """A grid takes its parameters from a buffer that its parent has filled."""
@@ -108,7 +76,6 @@ class InitialisedBytes:
     def ended(self, allocation: Allocation) -> None:
         """An allocation has ended."""
         self._written.pop(allocation, None)
-        self._undefined.pop(allocation, None)
         self._blocks.discard(allocation)
 
     def _of(self, allocation: Allocation) -> npt.NDArray[np.bool_] | None:
@@ -124,7 +91,8 @@ class InitialisedBytes:
 
 def hands_on(access: Access) -> bool:
     """Does an access hand undefined values on: is it that of a load into registers?"""
-    return access.bound.i.of.moves is Verb.READ and "asynchronous" not in access.attributes
+    summary = access.bound.summary
+    return not (summary.copies or summary.having(Verb.UPDATE) or "asynchronous" in access.attributes)
 
 
 def used(access: Access) -> Bits:

@@ -338,12 +338,8 @@ class Watcher(Protocol):
         """Which of `size` bytes from some offsets on are unset: a row for each byte; None where all are set."""
         ...
 
-    def undefined(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
-        """Which of `size` bytes from some offsets on have an undefined value that was stored there; None where none has."""
-        ...
-
-    def handed_on(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
-        """Bytes from some offsets on are stored: a row for each byte says whether its value is `missing`."""
+    def handed_on(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
+        """Threads have loaded `missing` bytes, a row for each byte, that nothing has written."""
 
     def lost(self, allocation: Allocation, offsets: Offsets, missing: Bits) -> None:
         """Bytes from some offsets on become set or unset: a row for each byte says whether it is `missing`."""

@@ -44,18 +44,20 @@ def kinds(body, check, **how):
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        ("ld.shared.u32 %r3, [%rd4];", 1),
-        ("st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4];", 0),
-        ("st.shared.u8 [%rd4], 1; ld.shared.u32 %r3, [%rd4];", 1),  # three bytes have no value
-        ("setp.ne.u32 %p1, %r1, 5; @%p1 st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4];", 1),
+        ("ld.shared.u32 %r3, [%rd4]; USE", 1),
+        ("st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4]; USE", 0),
+        ("st.shared.u8 [%rd4], 1; ld.shared.u32 %r3, [%rd4]; USE", 1),  # three bytes have no value
+        ("setp.ne.u32 %p1, %r1, 5; @%p1 st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4]; USE", 1),
         ("atom.shared.add.u32 %r3, [%rd4], 1;", 1),
-        ("ld.local.u32 %r3, [frame];", 1),
-        ("st.local.u32 [frame], 1; ld.local.u32 %r3, [frame];", 0),
+        ("ld.local.u32 %r3, [frame]; USE", 1),
+        ("st.local.u32 [frame], 1; ld.local.u32 %r3, [frame]; USE", 0),
         ("st.local.u8 [frame], 1; ld.local.u32 %r3, [frame];", 0),  # the rest may be padding
+        ("ld.shared.u32 %r3, [%rd4];", 0),  # nothing comes of it
         ("ld.global.u32 %r3, [%rd3];", 0),  # an array of the host has values
     ],
 )
 def test_reads_of_bytes_without_a_value(body, found):
+    body = body.replace("USE", "st.global.u32 [%rd3], %r3;")
     assert kinds(body, ("init",)) == ["uninitialised-read"] * found
 
 
@@ -66,10 +68,11 @@ def test_a_device_array_has_no_value_until_it_is_given_one():
 
 
 def test_the_first_thread_without_a_value_is_named():
-    body = "setp.ne.u32 %p1, %r1, 5; @%p1 st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4];"
+    body = "setp.ne.u32 %p1, %r1, 5; @%p1 st.shared.u32 [%rd4], 1; ld.shared.u32 %r3, [%rd4];\nst.global.u32 [%rd3], %r3;"
     (found,) = launched(body, check=("init",)).findings
     assert found.accesses[0].thread == (5, 0, 0)
-    assert found.line == HEAD.count("\n") + 1
+    assert [each.line for each in found.accesses] == [HEAD.count("\n") + 1, HEAD.count("\n") + 2]
+    assert found.message.startswith("reading 4 bytes at byte 20 of the shared memory")
 
 
 @pytest.mark.parametrize(

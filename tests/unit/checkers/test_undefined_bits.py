@@ -26,6 +26,10 @@ def shifted(x, n):
     return x << n if n < 32 else 0
 
 
+def reversed_bits(x):
+    return int(f"{x:032b}"[::-1], 2)
+
+
 def permuted(x, y, selector):
     pool = y << 32 | x
     return sum((pool >> 8 * (selector >> 4 * n & 7) & 0xFF) << 8 * n for n in range(4))
@@ -43,6 +47,9 @@ EXACT = {
     "mov.b32 r, x": lambda x, y: x,
     "and.b32 r, x, y": lambda x, y: x & y,
     "or.b32 r, x, y": lambda x, y: x | y,
+    "and.b32 r, y, x": lambda x, y: x & y,
+    "or.b32 r, y, x": lambda x, y: x | y,
+    "brev.b32 y, x; and.b32 y, y, 0xffff0; and.b32 r, y, 0xff": lambda x, y: reversed_bits(x) & 0xF0,
     "xor.b32 r, x, y": lambda x, y: x ^ y,
     "not.b32 r, x": lambda x, y: ~x,
     "xor.b32 r, x, x": lambda x, y: 0,
@@ -50,7 +57,7 @@ EXACT = {
     "shl.b32 r, x, 7": lambda x, y: x << 7,
     "shr.u32 r, x, 9": lambda x, y: x >> 9,
     "shr.s32 r, x, 9": lambda x, y: signed(x) >> 9,
-    "brev.b32 r, x": lambda x, y: int(f"{x:032b}"[::-1], 2),
+    "brev.b32 r, x": lambda x, y: reversed_bits(x),
     "bfe.u32 r, x, 4, 9": lambda x, y: extracted(x, 4, 9),
     "prmt.b32 r, x, y, 0x6104": lambda x, y: permuted(x, y, 0x6104),
     "shf.l.wrap.b32 r, x, y, 12": lambda x, y: funnelled(x, y, 12),
@@ -84,6 +91,9 @@ COARSE = {
     "sad.u32 r, x, y, 3": lambda x, y: abs(x - y) + 3,
     "add.cc.u32 r, x, y; addc.u32 r, 0, 0": lambda x, y: x + y >> 32,
     "cvt.rn.f32.u32 f, x; cvt.rni.u32.f32 r, f": lambda x, y: x,  # of less than 24 bits
+    "setp.lt.u32 e, x, 9; selp.u32 r, x, 7, e": lambda x, y: x if x < 9 else 7,
+    "shl.b32 y, x, 4; and.b32 r, x, y": lambda x, y: x & x << 4,
+    "shl.b32 y, x, 4; or.b32 r, x, y": lambda x, y: x | x << 4,
     "setp.lt.u32 e, x, y; selp.u32 r, 0, 12, e": lambda x, y: 0 if x < y else 12,
 }
 """Arithmetic: no bit is missed; bits may be found that happen not to depend on the undefined ones."""
@@ -92,6 +102,7 @@ PATTERNS = [
     (0x0000_1234, 0x0012_00F0, 0x0000_5081),
     (0x00C0_FFEE, 0x0000_0011, 0x0040_FF0F),
     (0x0000_00AA, 0x0080_4000, 0x0000_00AA),
+    (0x0000_0003, 0x0000_0006, 0x0000_5081),
 ]
 """An operand, its undefined bits, and the other operand."""
 

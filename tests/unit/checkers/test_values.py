@@ -60,15 +60,17 @@ WRONG = {
     "five bytes of eight": (
         "st.local.u8 [x], 1; st.local.u32 [x+4], 2; ld.local.u64 %rd2, [x]; st.global.u64 [%rd1], %rd2;", "bytes 1 to 3 have"
     ),
-    "two of shared memory": ("mov.u16 %h1, 1; st.shared.u16 [s+4], %h1; ld.shared.u32 %r3, [s+4];", "bytes 6 to 7 have not"),
+    "two of shared memory": (
+        "mov.u16 %h1, 1; st.shared.u16 [s+4], %h1; ld.shared.u32 %r3, [s+4];" + USE, "bytes 6 to 7 have not"
+    ),
     "every other byte": (
-        "st.shared.u8 [s], 1; st.shared.u8 [s+2], 1; ld.shared.u32 %r3, [s];", "of which bytes 1, 3 have not been written"
+        "st.shared.u8 [s], 1; st.shared.u8 [s+2], 1; ld.shared.u32 %r3, [s];" + USE, "of which bytes 1, 3 have not been written"
     ),
     "by a generic address": (
         "mov.u64 %rd2, x; cvta.local.u64 %rd2, %rd2; st.u8 [%rd2], 1; ld.u32 %r2, [%rd2]; st.global.u32 [%rd1], %r2;",
         "bytes 1 to 3",
     ),
-    "an element of a vector": ("st.local.u32 [x], 1; ld.local.v2.u32 {%r2, %r3}, [x];", "of which bytes 4 to 7"),
+    "an element of a vector": ("st.local.u32 [x], 1; ld.local.v2.u32 {%r2, %r3}, [x];" + USE, "of which bytes 4 to 7"),
     "computed with": (READ + "add.u32 %r3, %r2, 1;" + USE, "register %r3, whose bytes 1 to 3"),
     "compared": (
         READ + "setp.eq.u32 %p1, %r2, 1; @%p1 bra L; st.global.u32 [%rd1], 5; L:", "register %p1, which comes from bytes"
@@ -93,10 +95,10 @@ WRONG = {
     "in the first turn of a loop": (
         "A: add.u32 %r3, %r2, 1; mov.u32 %r2, 5; setp.lt.u32 %p1, %r3, 3; @%p1 bra A;", "register %r2,"
     ),
-    "a block of alloca": ("alloca.u64 %rd2, 16; ld.local.u32 %r3, [%rd2];", "which nothing has written"),
+    "a block of alloca": ("alloca.u64 %rd2, 16; ld.local.u32 %r3, [%rd2];" + USE, "which nothing has written"),
     "a block of alloca in the place of another": (
         ("stacksave.u64 %rd3; alloca.u64 %rd2, 16; st.local.u32 [%rd2], 1; stackrestore.u64 %rd3; alloca.u64 %rd2, 16;"
-        "ld.local.u32 %r3, [%rd2];"), "which nothing has written",
+        "ld.local.u32 %r3, [%rd2];" + USE), "which nothing has written",
     ),
     "an argument of a function of the device": (
         "{ .param .b64 n; .param .b64 b; call (b), malloc, (n); }", "the argument 'size' of 'malloc'",
@@ -105,11 +107,12 @@ WRONG = {
         'st.local.u8 [x], 1; .pragma "used_bytes_mask 3"; ld.local.u32 %r3, [x];' + USE, "byte 1 has"
     ),
     "a pragma before another instruction": (
-        'st.shared.u8 [s], 1; .pragma "used_bytes_mask 1"; mov.u32 %r4, 1; ld.shared.u32 %r3, [s];', "bytes 1 to 3"
+        'st.shared.u8 [s], 1; .pragma "used_bytes_mask 1"; mov.u32 %r4, 1; ld.shared.u32 %r3, [s];' + USE, "bytes 1 to 3"
     ),
 }  # fmt: skip
 
 FINE = {
+    "shared memory that is loaded for nothing": "ld.shared.u32 %r3, [s]; add.u32 %r3, %r3, 1;",
     "padding that is not used": READ + "mov.u32 %r3, %r2;",
     "padding copied, and read": READ + "st.local.u32 [x+8], %r2; ld.local.u8 %r3, [x+9];",
     "padding copied": READ + "st.local.u32 [x+8], %r2; ld.local.u8 %r3, [x+8];" + USE,
@@ -192,7 +195,10 @@ def test_arguments_and_results(engine, stores, function, found):
 @pytest.mark.parametrize(
     ("function", "found"),
     [
-        ("ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q st.local.u32 [frame], 5; ld.local.u32 %a2, [frame];", UNSET),
+        (
+            "ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q st.local.u32 [frame], 5; ld.local.u32 %a2, [frame]; OBSERVED",
+            UNSET,
+        ),
         ("ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q mov.u32 %a3, 5; setp.eq.u32 %q, %a3, 9; @%q bra E; E: ", UNSET),
         ("ld.param.b32 %a1, [in]; st.local.u32 [frame], %a1; ld.local.u32 %a2, [frame];", []),
     ],
@@ -200,6 +206,7 @@ def test_arguments_and_results(engine, stores, function, found):
 def test_a_call_begins_without_what_an_earlier_one_left(engine, function, found):
     """The first call writes the frame, the second one reads it."""
     second = STORES.replace("[in], 1", "[in], 0") + CALL
+    function = function.replace("USE", "setp.eq.u32 %q, %a2, 9; @%q bra E; E: ")
     function = F.replace("BODY", function + "st.param.b32 [out], 1;")
     assert kinds(DECLARED + STORES + CALL + second, engine, functions=function) == found
 

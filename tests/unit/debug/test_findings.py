@@ -17,7 +17,7 @@ HALF = """.version 8.0
 .address_size 64
 .visible .entry half(.param .u64 out)
 {
-    .reg .pred %p;
+    .reg .pred %p, %q;
     .reg .b32 %r<6>;
     .reg .b64 %rd<3>;
     .shared .u32 buf[32];
@@ -30,14 +30,17 @@ HALF = """.version 8.0
     bar.sync 0;
     @%p mov.u32 %r5, 7;
     ld.shared.u32 %r4, [%r3];
-    add.u32 %r4, %r4, %r5;
+    setp.gt.u32 %q, %r4, 99;
+    @%q bra NEXT;
+NEXT:
+    add.u32 %r4, %r5, %r4;
     mad.wide.u32 %rd2, %r1, 4, %rd1;
     st.global.u32 [%rd2], %r4;
     ret;
 }
 """
 LINES = {text.strip(): number for number, text in enumerate(HALF.splitlines(), 1)}
-LOAD, ADD, STORE = LINES["ld.shared.u32 %r4, [%r3];"], LINES["add.u32 %r4, %r4, %r5;"], LINES["st.global.u32 [%rd2], %r4;"]
+BRANCH, ADD, STORE = LINES["@%q bra NEXT;"], LINES["add.u32 %r4, %r5, %r4;"], LINES["st.global.u32 [%rd2], %r4;"]
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def test_reads_of_what_has_no_value_are_caught_in_memory_and_in_registers(half):
     session = half(32)
     made = session.catch("init")
     session.start()
-    for line, said in ((LOAD, "byte 64 of the shared memory ('buf' + 64)"), (STORE, "register %r5")):
+    for line, said in ((BRANCH, "byte 64 of the shared memory ('buf' + 64)"), (STORE, "register %r5")):
         stop = session.resume()
         assert (stop.reason, stop.numbers) == (Reason.CATCHPOINT, (made.number,))
         assert said in stop.message
@@ -144,7 +147,7 @@ def test_a_session_that_is_dropped_gives_its_memory_back():
     memory = session.image.memory
     gc.collect()  # sessions that others have dropped
     before = len(memory.table.items)
-    session.break_at(str(LOAD))
+    session.break_at(str(BRANCH))
     session.start()
     session.resume()
     assert len(memory.table.items) > before

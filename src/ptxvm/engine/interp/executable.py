@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import segments
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import Provenance, of_program
-from ptxvm.analysis.unset import handing_on
 from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import CallSites, call_sites
 from ptxvm.engine.dynamic_parallelism import Children
@@ -39,11 +36,10 @@ class Executable:
             function.read()  # which makes the registers of the module that it names
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
         self.origins = Origins()
-        handed_on = handing_on((each, segments(each, single=single)) for each in defined) if registers else frozenset[Space]()
         known = other.provenance if other is not None and addresses else {}
         self.routines = [
             Routine(
-                function, n, image, self.module, self.origins, handing_on=handed_on, provenance=known.get(function),
+                function, n, image, self.module, self.origins, registers=registers, provenance=known.get(function),
                 clustered=clustered, tracer=tracer, single=single,
             )
             for n, function in enumerate(defined)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import Segment, segments
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import NUMBER, Provenance
@@ -17,15 +16,15 @@ from ptxvm.machine.per_lane import PerLane
 class Routine:
     """The traced code of a function; `number` orders the routines of a program.
 
-    The code of a `clustered` one is for launches in clusters of several CTAs.  It follows undefined values where there are
-    state spaces that are `handing_on` such values, and addresses where `provenance` is given; a `tracer` of its own adds
-    instrumentation.  Of a `single` one each segment is one instruction.
+    The code of a `clustered` one is for launches in clusters of several CTAs.  It follows
+    registers that may be unset where `registers` says so, and addresses where `provenance` is given; a `tracer` of
+    its own adds instrumentation.  Of a `single` one each segment is one instruction.
     """
 
     def __init__(
-        self, function: Function, number: int, image: Image, module: Slots, origins: Origins, *,
-        handing_on: frozenset[Space] = frozenset(), provenance: Provenance | None = None, clustered: bool = False,
-        tracer: type[Tracer] = Tracer, single: bool = False,
+        self, function: Function, number: int, image: Image, module: Slots, origins: Origins, *, registers: bool = False,
+        provenance: Provenance | None = None, clustered: bool = False, tracer: type[Tracer] = Tracer,
+        single: bool = False,
     ) -> None:  # fmt: skip
         self.clustered, self.tracer = clustered, tracer
         self.function, self.number, self.image = function, number, image
@@ -35,12 +34,12 @@ class Routine:
         self.end = len(self.segments)
         self.lengths = [segment.end - segment.start for segment in self.segments]
         following = TrackedValues(
-            may_be_unset(function, self.segments, memory=handing_on) if handing_on else frozenset(),
+            may_be_unset(function, self.segments, memory=True) if registers else frozenset(),
             frozenset(provenance.followed) if provenance is not None else frozenset(),
             frozenset(provenance.several) if provenance is not None else frozenset(),
             provenance is not None and provenance.escaped.memory != NUMBER,
             provenance is not None and provenance.escaped.parameters != NUMBER,
-            handing_on,
+            registers,
         )
         self.planes = None if following.nothing else Planes(function, self.slots, following, origins)
         self.unset: list[tuple[int, PerLane]] = list(self.planes.unset()) if self.planes is not None else []

@@ -12,6 +12,7 @@ and other grids see what a store leaves there, so it observes what it stores.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -36,6 +37,8 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterF
 CELL = 4  # bytes
 KEPT = frozenset({"exch", "cas", "add"})  # atomics that may leave an address
 HANDING_ON = frozenset({Space.LOCAL, Space.SHARED})
+Touched = tuple[LaneNumbers, Allocation, LaneNumbers]
+"""A part of an access: the threads, the allocation, and the offsets in it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -128,66 +131,54 @@ class CohortShadow:
     # ── undefined values in memory ──────────────────────────────────────────────────────
 
     def lacking(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane) -> list[tuple[PerLane, PerLane]]:
-        """The undefined bits of each loaded element, with their origins; the watcher has reported what nothing has written."""
+        """The undefined bits of each loaded element, with their origins."""
         count, element = self.cohort.size if lanes is None else len(lanes), access.type.bytes
-        none = [(np.zeros((), arrays.dtype(access.type.as_bits))[()], NO_ORIGIN)] * access.count
-        if access.space is Space.SHARED and not self._stored_origins:
-            return none
         missing = np.zeros((access.count * element, count), np.bool_)
         origins = np.zeros((access.count, count), np.int32)
         chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=False)
-        for position, (allocation, offsets) in self._handing_on(access, mine, addresses):
-            whole = self._missing_in(access, allocation, offsets)
-            if whole is None or not whole.any():
-                continue
-            missing[:, chosen[position]] = whole
-            for n in range(access.count):
-                origins[n, chosen[position]] = self._origins_in(access.bound, allocation, offsets + n * element, element)
+        for position, found in self._handing_on(access, mine, addresses) if len(chosen) else ():
+            whole = self._missing_in(access, *found)
+            if whole is not None:
+                missing[:, chosen[position]] = whole
+                origins[:, chosen[position]] = self._origins_in(access, found, whole)
         if not missing.any():
-            return none
+            return [(np.zeros((), arrays.dtype(access.type.as_bits))[()], NO_ORIGIN)] * access.count
         parts = np.split(missing, access.count)
         return [(mask_of(part, access.type), origin) for part, origin in zip(parts, origins, strict=True)]
 
-    def _missing_in(self, access: Access, allocation: Allocation, offsets: LaneNumbers) -> PerLane | None:
-        """The bytes of loads without a value, but for those that the watcher reports and those that a pragma calls unused."""
-        size = access.count * access.type.bytes
-        if access.space is Space.PARAM:
-            found = self.watcher.missing(allocation, offsets, size)
-        elif allocation.space is Space.SHARED:
-            found = self.watcher.undefined(allocation, offsets, size)
-        else:
-            found = self.watcher.missing(allocation, offsets, size)
-            if found is not None and found.any():
-                elements = found.reshape(access.count, access.type.bytes, -1)
-                stored = self.watcher.undefined(allocation, offsets, size)
-                unwritten = elements.all(1, keepdims=True) & (
-                    True if stored is None else ~stored.reshape(elements.shape).any(1, keepdims=True)
-                )
-                found = (elements & ~unwritten).reshape(found.shape)
-        used = access.bound.used_bytes
+    def _missing_in(self, access: Access, threads: LaneNumbers, allocation: Allocation, offsets: LaneNumbers) -> PerLane | None:
+        """The bytes of loads without a value, but for those that a pragma calls unused; None if all have one."""
+        size, used = access.count * access.type.bytes, access.bound.used_bytes
+        found = self.watcher.missing(allocation, offsets, size)
         if found is not None and used is not None:
             found = found & np.array([used >> n & 1 for n in range(size)], np.bool_)[:, None]
-        return found
+        return found if found is not None and found.any() else None
 
-    def _origins_in(self, bound: Bound, allocation: Allocation, offsets: LaneNumbers, size: int) -> PerLane:
-        """The origins of values of a size in memory: those that were stored with them, else the instruction that loads."""
-        found, stored = np.zeros(len(offsets), np.int32), self._stored_origins.get(allocation)
+    def _origins_in(self, access: Access, found: Touched, missing: PerLane) -> PerLane:
+        """The origins of elements: those that were stored with them, else the load, of which the watcher is told."""
+        threads, allocation, offsets = found
+        element, stored = access.type.bytes, self._stored_origins.get(allocation)
+        origins = np.zeros((access.count, len(offsets)), np.int32)
         if stored is not None:
-            for more in range(0, size, CELL):
-                found = np.where(found != 0, found, stored[(offsets + more) // CELL])
-        return np.where(found != 0, found, self.origins.loaded(bound))
+            for n, more in product(range(access.count), range(0, element, CELL)):
+                here = n * element + more
+                lost_here = missing[here : here + min(CELL, element)].any(0)
+                origins[n] = np.where((origins[n] != 0) | ~lost_here, origins[n], stored[(offsets + here) // CELL])
+        unwritten = missing & np.repeat(origins == 0, element, axis=0)
+        if unwritten.any():
+            self.watcher.handed_on(access, threads, allocation, offsets, unwritten)
+        return np.where(origins != 0, origins, self.origins.loaded(access.bound))
 
-    def _handing_on(
-        self, access: Access, lanes: LaneNumbers, addresses: PerLane
-    ) -> Iterator[tuple[PerLane, tuple[Allocation, LaneNumbers]]]:
-        """The parts of an access that are in memory which hands undefined values on: positions, allocation and offsets."""
+    def _handing_on(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> Iterator[tuple[PerLane, Touched]]:
+        """The parts of an access that are in memory which hands undefined values on, with the positions of their lanes."""
         if access.space is Space.LOCAL:
             window = self.cohort.mem.local
-            yield slice(None), (window.allocation, window.home[lanes] + (addresses & np.uint64(0xFFFF_FFFF)).astype(np.int64))
+            offsets = window.home[lanes] + (addresses & np.uint64(0xFFFF_FFFF)).astype(np.int64)
+            yield slice(None), (self.cohort.mem.threads_of(lanes), window.allocation, offsets)
             return
-        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, lanes, addresses):
+        for position, (allocation, threads, offsets) in self.cohort.mem.touched_by_lane(access, lanes, addresses):
             if allocation.space in HANDING_ON:
-                yield position, (allocation, offsets)
+                yield position, (threads, allocation, offsets)
 
     def store_unset(
         self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, registers: Sequence[str], masks: Sequence[PerLane],
@@ -202,7 +193,7 @@ class CohortShadow:
         for position, (allocation, threads, offsets) in self.cohort.mem.touched_by_lane(access, mine, addresses):
             whole = missing[:, position]
             if allocation.space in HANDING_ON:
-                self.watcher.handed_on(allocation, offsets, whole)
+                self.watcher.lost(allocation, offsets, whole)
             for n, (name, origin) in enumerate(zip(registers, of_lanes, strict=True)):
                 part = whole[n * element : (n + 1) * element]
                 wrong = part.any(0)
@@ -422,7 +413,7 @@ class CohortShadow:
             offsets = window.home[lanes] + np.asarray(target.offset).astype(np.int64)
             for n, tag in enumerate(tags):
                 self._write(window.allocation, offsets + n * CELL, tag, CELL)
-            self.watcher.handed_on(window.allocation, offsets, given.missing)
+            self.watcher.lost(window.allocation, offsets, given.missing)
             for n, origins in enumerate(given.origins if given.missing.any() else ()):
                 self._keep_origins(window.allocation, offsets + n * CELL, origins, CELL)
             return

@@ -39,7 +39,7 @@ class TrackedValues:
     """The values that are followed in a function: registers that may be unset, and registers that may hold addresses.
 
     Accesses in `several` are checked against the object that their address comes from.  `memory` and `parameters` say that
-    addresses may be stored there; `handing_on` are the state spaces that hand undefined values on, none where none is followed.
+    addresses may be stored there; `locals` says that bytes of the stack may be read before they are written.
     """
 
     unset: frozenset[Register] = frozenset()
@@ -47,12 +47,12 @@ class TrackedValues:
     several: frozenset[Bound] = frozenset()
     memory: bool = False
     parameters: bool = False
-    handing_on: frozenset[Space] = frozenset()
+    locals: bool = False
 
     @property
     def nothing(self) -> bool:
         """Is nothing followed?"""
-        return not (self.unset or self.tagged or self.several or self.memory or self.parameters or self.handing_on)
+        return not (self.unset or self.tagged or self.several or self.memory or self.parameters or self.locals)
 
     def tags_in(self, space: Space) -> bool:
         """May an address lie in a state space?"""
@@ -290,7 +290,7 @@ class TrackedMemory(ports.Memory):
         where = f"{self.access}, L, {self.guard}, {address.raw}"
         if self.following.tags_in(space):
             self._shadows(self.alg.tags, values, f"C.shadow.loaded_tags({where})")
-        if passes_memory(self.bound, self.following.handing_on):
+        if self.following.locals and passes_memory(self.bound):
             masks = self.code.emit(f"C.shadow.lacking({where})", pure=False)
             for n, value in enumerate(values):
                 mask, origin = (self.code.emit(f"{masks}[{n}][{part}]", pure=False) for part in range(2))
