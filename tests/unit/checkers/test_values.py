@@ -196,7 +196,7 @@ def test_arguments_and_results(engine, stores, function, found):
     ("function", "found"),
     [
         (
-            "ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q st.local.u32 [frame], 5; ld.local.u32 %a2, [frame]; OBSERVED",
+            "ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q st.local.u32 [frame], 5; ld.local.u32 %a2, [frame]; USE",
             UNSET,
         ),
         ("ld.param.b32 %a1, [in]; setp.eq.u32 %q, %a1, 1; @%q mov.u32 %a3, 5; setp.eq.u32 %q, %a3, 9; @%q bra E; E: ", UNSET),

@@ -118,8 +118,10 @@ def test_a_barrier_that_other_warps_may_come_to_is_left_to_the_exact_checker(qui
 
 
 def test_local_memory_that_an_earlier_cta_has_written_is_not_initialised(quick):
-    role = ".local .b32 l; setp.ne.u32 %p1, %ctaid.x, 0; @!%p1 st.local.u32 [l], 1; bar.sync 1, 32; ld.local.u32 %r1, [l];"
-    role = role.replace("%ctaid.x", "%r2").replace("l; setp", "l; mov.u32 %r2, %ctaid.x; setp") + "st.shared.u32 [%own], %r1;"
+    role = (
+        ".local .b32 l; mov.u32 %r2, %ctaid.x; setp.ne.u32 %p1, %r2, 0; @!%p1 st.local.u32 [l], 1; bar.sync 1, 32; "
+        "ld.local.u32 %r1, [l]; setp.eq.u32 %p1, %r1, 1; @%p1 bra NEXT; NEXT:"
+    )
     found, _ = launched([role], check=("init",))
     assert found
     assert not quick()

@@ -147,8 +147,8 @@ WRONG = {
     "elements that eight lanes each read, one without a value": "mad.lo.u32 %r10, %r1, 264, %r5; setp.lt.u32 %p1, %r1, 3; "
     "@%p1 st.shared.b64 [%r10], %rd1; bar.sync 0; and.b32 %r9, %r1, 3; mad.lo.u32 %r9, %r9, 264, %r5; "
     "ld.shared.b64 %rd6, [%r9]; st.global.u64 [%rd1+1024], %rd6;",
-    "read before written": "ld.shared.u32 %r9, [%r6];",
-    "half of it written": "st.shared.u16 [%r6], 1; ld.shared.u32 %r9, [%r6];",
+    "read before written": "ld.shared.u32 %r9, [%r6]; st.global.u32 [%rd2], %r9;",
+    "half of it written": "st.shared.u16 [%r6], 1; ld.shared.u32 %r9, [%r6]; st.global.u32 [%rd2], %r9;",
     "half a warp at a barrier": "and.b32 %r9, %r1, 1; setp.eq.u32 %p1, %r9, 0; @%p1 ret; bar.sync 0;",
     "a mask without the lane": "setp.lt.u32 %p1, %r1, 16; @!%p1 bra L; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, 0xfff0; L:",
     "a mask with a lane that has ended": "setp.eq.u32 %p1, %r1, 3; @%p1 ret; bar.warp.sync -1;",
