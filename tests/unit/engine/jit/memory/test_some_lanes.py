@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.engine.jit.ir import cpu
 
 BLOCK, SIZE = 128, 4096
 KERNEL = """
@@ -77,6 +78,7 @@ def test_warps_without_active_lanes_access_nothing(size: int, warps: int, rng: n
     assert np.array_equal(out, wanted)
 
 
+@pytest.mark.skipif(not cpu.has("avx512f"), reason="one warp runs at a time")
 def test_each_of_several_warps_is_skipped_where_it_has_no_active_lanes(kernel: ptxvm.Kernel) -> None:
     """A branch looks at the mask of its lanes before the call."""
     text = kernel.dump("llvm", BLOCK)
