@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from ptxvm.campaign.random_kernels import strategies as st
-from ptxvm.campaign.random_kernels.memory import CELLS, INPUT, OWN, letters_of, misplaced, size_of
+from ptxvm.campaign.random_kernels.memory import CELLS, INPUT, letters_of, misplaced, size_of
 from ptxvm.campaign.random_kernels.parts import GUARD, REGISTERS, D, P, R, Shape, Statement
 
 MORE = 16  # bytes of the tile behind those of the threads
@@ -182,4 +182,4 @@ def bulk_copy(draw: st.Draw, shape: Shape) -> Statement:
 BARRIER = 136  # where the words that all threads update have a place for one
 COPY = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
 
-__all__ = ["CELL", "MORE", "OWN", "bulk_copy", "cells", "histogram", "tickets"]
+__all__ = ["CELL", "MORE", "bulk_copy", "cells", "histogram", "tickets"]
