@@ -214,7 +214,7 @@ WIDE = [
     cvt.u64.u32 %t1, %t0;
     add.s64 %t1, %t1, %in;
     ld.global.v8.b32 {{%r7, %r6, %r5, %r4, %r3, %r2, %r1, %r0}}, [%t1];""",
-    "mad.wide.u32 %t1, %n1, 32, %in;\nld.global.v4.b64 {{%d0, %d1, %d2, %d3}}, [%t1];",
+    "and.b32 %t0, %n1, 31;\nmad.wide.u32 %t1, %t0, 32, %in;\nld.global.v4.b64 {{%d0, %d1, %d2, %d3}}, [%t1];",
 ]  # fmt: skip
 """Accesses and atomic operations of several elements, and of more than 8 bytes."""
 

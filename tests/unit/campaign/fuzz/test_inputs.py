@@ -27,7 +27,7 @@ from ptxvm.campaign.random_kernels.kernels import (
     kernel_of,
     random_kernel,
 )
-from ptxvm.campaign.random_kernels.memory import row
+from ptxvm.campaign.random_kernels.memory import WIDE, row
 from ptxvm.campaign.random_kernels.parts import REGISTERS, Shape, Statement, Strategy, written
 from ptxvm.campaign.random_kernels.rows import row_walk
 from ptxvm.campaign.random_kernels.strategies import just
@@ -193,6 +193,13 @@ def test_each_thread_has_a_column_of_its_own(permutation: str, grid: Shape, shap
     engines.launched(memory, ptxvm.load(kernel.text).kernel(), engine="interp")
     columns = memory.rows()["result"][:, :4].copy().view(np.uint32).ravel()
     assert sorted(columns) == list(range(launch.ctas * kernel.threads))
+
+
+def test_wide_accesses_of_the_largest_cta_stay_within_their_arrays() -> None:
+    """It has 33 rows of threads, one more than the input has wide elements."""
+    body = [Statement(each.format(r="%r0", d="%d4")) for each in WIDE]
+    kernel = RandomKernel(body, [], (31, 33), [Launch((1,), 1, 0, 0)])
+    engines.launched(engines.Memory(kernel, kernel.launches[0]), ptxvm.load(kernel.text).kernel(), engine="interp")
 
 
 def test_a_random_kernel_is_made_smaller_by_its_statements() -> None:
