@@ -55,7 +55,7 @@ def ptx_texts(cubin: bytes) -> list[bytes]:
             return []
         sources = list(units(sections.get(LINES_OF_SOURCE, b""), symbols_in(sections, LINES_OF_SOURCE)))
         of_ptx = list(units(sections.get(LINES_OF_PTX, b""), symbols_in(sections, LINES_OF_PTX)))
-    except (error, ValueError, IndexError):
+    except (error, ArithmeticError, ValueError, IndexError):
         raise BuildError(Result.INVALID_IMAGE, "the cubin is damaged") from None
     if any(map(HIDDEN.search, texts.values())):
         raise BuildError(Result.NO_BINARY_FOR_GPU, HIDDEN_PARAMETERS)

@@ -114,6 +114,20 @@ def test_a_damaged_cubin_is_an_invalid_image():
     assert raised.value.result is Result.INVALID_IMAGE
 
 
+def test_cubins_with_any_wrong_bytes_are_read_or_refused(rng):
+    """Offsets that lead out of the file, a range of lines of 0, numbers without an end: never another error."""
+    image, refused = with_lines(), 0
+    for _ in range(2000):
+        broken = bytearray(image)
+        for at in rng.integers(0, len(broken), rng.integers(1, 6)):
+            broken[at] = rng.choice([0, 1, 255, rng.integers(256)])
+        try:
+            ptx_texts(bytes(broken[: rng.integers(len(image) // 2, 3 * len(image))]))
+        except DriverError:
+            refused += 1
+    assert refused > 100
+
+
 def test_machine_code_of_a_fatbin_runs_on_later_devices_of_its_major_version():
     code = entry(with_lines(), 86, kind=2)
     [text] = ptx_texts(with_lines())
