@@ -82,9 +82,11 @@ WRONG = {
     "the source is written": GET + "st.global.u32 [%from], 1;" + DONE,
     "the source is written by others": "bar.sync 0;" + GET + DONE + "bar.sync 0; st.global.u32 [%g], 1;",
     "the source was written by others": "st.global.u32 [%from+16], 1; st.global.u32 [%from], 1;" + GET + DONE,
-    "half the bytes without a value": "cp.async.ca.shared.global [%own], [%from], 4;" + DONE + "ld.shared.u64 %x, [s+4096];",
+    "half the bytes without a value": "cp.async.ca.shared.global [%own], [%from], 4;"
+    + DONE
+    + "ld.shared.u64 %x, [s+4096]; mov.b64 {%a, %n}, %x; add.u32 %a, %a, %n; st.global.u32 [%to], %a;",
     "past the variable": "cp.async.ca.shared.global [%own+16384], [%from], 4;" + DONE,
-    "of other lanes": f"@%p {GET} {DONE} @!%p ld.shared.u32 %a, [%own];",
+    "of other lanes": f"@%p {GET} {DONE} @!%p ld.shared.u32 %a, [%own]; @!%p st.global.u32 [%to], %a;",
     "an atomic while it is copied": GET + "red.shared.add.u32 [%own], 1;" + DONE,
 }
 

@@ -117,12 +117,16 @@ UNORDERED = {
     "read of the other CTA at its end": (f"{PUT} {MEET} ld.shared::cluster.b32 %v, [%far];", "ended-cta"),
     "read through a generic address at its end": (f"{PUT} {MEET} ld.b32 %v, [%generic];", "ended-cta"),
     "written at its end": (f"{MEET} st.shared::cluster.b32 [%far], 1;", "ended-cta"),
-    "nothing has been written": (f"{MEET} ld.shared::cluster.b32 %v, [%far]; {MEET}", "uninitialised-read"),
+    "nothing has been written": (
+        f"{MEET} ld.shared::cluster.b32 %v, [%far]; st.global.b32 [%gown], %v; {MEET}", "uninitialised-read",
+    ),
     "written by one CTA of two": (
-        f"setp.eq.u32 %p, %rank, 0; @%p {PUT} {MEET} ld.shared::cluster.b32 %v, [%far]; {MEET}", "uninitialised-read",
+        f"setp.eq.u32 %p, %rank, 0; @%p {PUT} {MEET} ld.shared::cluster.b32 %v, [%far]; st.global.b32 [%gown], %v; {MEET}",
+        "uninitialised-read",
     ),
     "an unset register": (
-        f"{PUT} setp.eq.u32 %p, %rank, 1; @%p mov.u32 %unset, 1; {MEET} st.shared.b32 [%own], %unset;", "uninitialised-read",
+        f"{PUT} setp.eq.u32 %p, %rank, 1; @%p mov.u32 %unset, 1; {MEET} st.global.b32 [%gown], %unset;",
+        "uninitialised-read",
     ),
     "it arrives twice": (f"barrier.cluster.arrive; barrier.cluster.arrive; barrier.cluster.wait; {PUT}", "invalid-barrier"),
     "it waits twice": (f"{MEET} barrier.cluster.wait; {PUT}", "invalid-barrier"),
