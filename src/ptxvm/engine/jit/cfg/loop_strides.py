@@ -85,7 +85,8 @@ class _Body:
             self._step(bound)
         for bound, form in addresses:
             moved = self._moved(form)
-            if moved and all(isinstance(each, Register) for monomial in moved for each in monomial):
+            symbols = [each for monomial in moved or () for each in monomial]
+            if moved and all(isinstance(each, Register) and not each.type.is_float for each in symbols):
                 yield bound, Stride(tuple(moved.items()), self.waits)  # type: ignore[arg-type]
 
     def form(self, register: Register) -> Form | None:

@@ -25,7 +25,7 @@ from ptxvm.engine.jit.memory import (
 )
 from ptxvm.engine.jit.memory.lane_offsets import Chunk, pieces
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.engine.jit.values import scaled_integers, uniform_bounds
+from ptxvm.engine.jit.values import scaled_integers
 
 UNITS = (1, 2, 4, 8)  # bytes that the processor multiplies an index by
 ALL = (1 << 64) - 1
@@ -367,8 +367,8 @@ class Addressing:
                 raw = self.at.slot(self.at.key(register), register.type).raw
                 if not isinstance(raw, Affine) or raw.terms:
                     return None
-                by = raw.base if register.type.bits == 64 else uniform_bounds.widened(self.alg, register.type, raw.base)
-                product = self.alg.scalar("mul", 64, product, by)
+                wide = self.alg.cast("resize", register.type, u64, raw, "rn")
+                product = self.alg.scalar("mul", 64, product, wide.base)  # type: ignore[union-attr]
             distance = self.alg.scalar("add", 64, distance, product)
         return self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {text('i64', distance)}")
 

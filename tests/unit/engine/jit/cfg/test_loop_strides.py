@@ -12,7 +12,7 @@ LOOP = """.version 8.3
 .address_size 64
 .visible .entry k(.param .u64 a, .param .u32 n)
 {{
-    .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p, %q;
+    .reg .b16 %h; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f; .reg .pred %p, %q;
     ld.param.u64 %d1, [a]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x; mov.u32 %r3, 0; cvt.u64.u32 %d3, %r1;
 L:  {inside}
     add.s32 %r3, %r3, 2; setp.lt.u32 %p, %r3, %r1; @%p bra L;
@@ -37,6 +37,7 @@ CASES = {
     "perhaps": ("setp.eq.u32 %q, %r3, 4; @%q add.s64 %d1, %d1, 4; ld.global.u32 %r8, [%d1];", None),
     "a size that the loop computes": ("and.b32 %r4, %r2, 31; mad.lo.s32 %r5, %r3, %r4, %r2; mad.wide.s32 %d2, %r5, 4, %d1; "
                                       + LOAD, None),
+    "the bits of a float": ("mov.b32 %r4, %f; mad.lo.s32 %r5, %r3, %r4, %r2; mad.wide.s32 %d2, %r5, 4, %d1; " + LOAD, None),
     "what an inner loop moves": ("M: add.s64 %d1, %d1, 4; setp.eq.u64 %q, %d1, 0; @%q bra M; ld.global.u32 %r8, [%d1];", None),
     "a barrier": ("add.s64 %d1, %d1, 512; bar.sync 0; st.global.u32 [%d1], %r3;", [([], 512)]),
 }  # fmt: skip

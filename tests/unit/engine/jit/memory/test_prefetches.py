@@ -132,3 +132,24 @@ def test_stores_of_other_loops_are_not_prefetched(barrier: str, stride: str) -> 
 def test_what_short_strides_load_comes_with_the_row() -> None:
     """Most of what the next iteration loads lies in lines of this one."""
     assert prefetches_of_tiles(barrier="", stride="64") == []
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_a_stride_is_made_of_registers_of_any_width(width: int) -> None:
+    """The distance is a number of 64 bits."""
+    count = "cvt.u16.u32 %h, %r6;" if width == 16 else "" if width == 32 else "cvt.u64.u32 %d7, %r6;"
+    product = {
+        16: "cvt.u16.u32 %g, %r7; mul.wide.u16 %r5, %g, %h; mul.wide.u32 %d5, %r5, 128;",
+        32: "mul.wide.u32 %d5, %r7, %r6; shl.b64 %d5, %d5, 7;",
+        64: "cvt.u64.u32 %d5, %r7; mul.lo.u64 %d5, %d5, %d7; shl.b64 %d5, %d5, 7;",
+    }[width]
+    loop = f"""ld.param.u32 %r6, [n]; {count} mov.u32 %r7, 0;
+LOOP: {product} add.s64 %d6, %d3, %d5; bar.sync 0; ld.global.u32 %r5, [%d6]; add.u32 %r5, %r5, 1; st.global.u32 [%d6], %r5;
+    add.u32 %r7, %r7, 1; setp.lt.u32 %p, %r7, %r6; @%p bra LOOP;"""
+    source = KERNEL.replace("LOAD", loop).replace(".param .u64 out)", ".param .u64 out, .param .u32 n)")
+    one = ptxvm.load(source.replace(".reg .b64 %d<8>;", ".reg .b64 %d<8>; .reg .b16 %g, %h; .reg .pred %p;")).kernel()
+    assert "llvm.prefetch.p0(ptr" in one.dump("llvm", 32)
+    rows, out = np.zeros((3, 3 * 32), np.uint32), np.zeros(32, np.uint32)
+    one.launch(grid=1, block=32, args=[rows, out, 3])
+    assert rows[:, :32].tolist() == [[1] * 32] * 3
+    assert not rows[:, 32:].any()
