@@ -13,6 +13,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.value import Value
 from ptxvm.analysis.flow import Segment, segments
 from ptxvm.analysis.lane_shapes import UNIFORM, UNKNOWN, LaneShape, LaneShapes, Variation, joined, of_special, together, value
 from ptxvm.analysis.program import Bound, Function
@@ -220,13 +221,19 @@ def computed(i: Decoded, shapes: dict[str, LaneShape]) -> tuple[LaneShape, ...]:
         if type is None or name not in shapes:
             return (together(*shapes.values()),) * len(i.destinations())
         operands.append(value(type, shapes[name]))
+    made = by_meaning(i, operands)
+    if made is None:
+        return (together(*(shapes[name] for name in i.of.sources)),) * len(i.destinations())
+    return tuple(each.raw if isinstance(each, Value) and isinstance(each.alg, LaneShapes) else UNKNOWN for each in made)
+
+
+def by_meaning(i: Decoded, operands: list[Value]) -> tuple[object, ...] | None:
+    """What an instruction without effects computes of abstract values; None where its operands are not single values."""
     try:
         made = i.of.meaning(i, *operands)
-    except (AttributeError, TypeError, ValueError, IndexError, KeyError):  # vectors, symbols: not of single values
-        return (together(*(shapes[name] for name in i.of.sources)),) * len(i.destinations())
-    results = made if isinstance(made, tuple) else (made,)
-    found = [each.raw if hasattr(each, "raw") and isinstance(each.alg, LaneShapes) else UNKNOWN for each in results]
-    return tuple(found)
+    except (AttributeError, TypeError, ValueError, IndexError, KeyError):  # vectors, symbols
+        return None
+    return made if isinstance(made, tuple) else (made,)
 
 
 # ── control dependence ──────────────────────────────────────────────────────────────────

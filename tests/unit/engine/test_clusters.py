@@ -9,6 +9,13 @@ import ptxvm
 
 GRID, CLUSTER, BLOCK = (4, 6, 2), (2, 3, 1), 40
 
+# The number of the CTA in the grid, and in its cluster.
+PLACE = """mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %z, %ctaid.z;
+    mov.u32 %n, %nctaid.x; mov.u32 %m, %nctaid.y;
+    mad.lo.u32 %cta, %z, %m, %y;
+    mad.lo.u32 %cta, %cta, %n, %x;
+    mov.u32 %rank, %cluster_ctarank;"""
+
 # Each CTA tells where it is, and sums over its cluster what lies in the shared memory of each CTA.
 SUMS = """
 .version 8.0
@@ -18,11 +25,7 @@ SUMS = """
     .reg .b64 %out; .reg .b32 %x, %y, %z, %n, %m, %cta, %rank, %count, %t, %at, %one, %sum; .reg .pred %p;
     .shared .b32 own[64];
     ld.param.u64 %out, [out];
-    mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %z, %ctaid.z;
-    mov.u32 %n, %nctaid.x; mov.u32 %m, %nctaid.y;
-    mad.lo.u32 %cta, %z, %m, %y;
-    mad.lo.u32 %cta, %cta, %n, %x;
-    mov.u32 %rank, %cluster_ctarank;
+    PLACE
     mov.u32 %count, %cluster_nctarank;
     mov.u32 %t, %tid.x;
     mov.u32 %at, own;
@@ -45,7 +48,7 @@ next:
     barrier.cluster.wait.aligned;
     ret;
 }
-""".replace("%ntid", str(BLOCK))
+""".replace("PLACE", PLACE).replace("%ntid", str(BLOCK))
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
@@ -145,17 +148,13 @@ COUNTS = """
 .visible .entry counts(.param .u64 out) {
     .reg .b64 %out; .reg .b32 %x, %y, %z, %n, %m, %cta, %rank;
     ld.param.u64 %out, [out];
-    mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %z, %ctaid.z;
-    mov.u32 %n, %nctaid.x; mov.u32 %m, %nctaid.y;
-    mad.lo.u32 %cta, %z, %m, %y;
-    mad.lo.u32 %cta, %cta, %n, %x;
-    mov.u32 %rank, %cluster_ctarank;
+    PLACE
     add.u32 %rank, %rank, 1;
     mad.wide.u32 %out, %cta, 4, %out;
     red.global.add.u32 [%out], %rank;
     ret;
 }
-"""
+""".replace("PLACE", PLACE)
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Algebra, Rounding, Value
-from ptxvm.analysis.divergence import registers_of
+from ptxvm.analysis.divergence import by_meaning, registers_of
 from ptxvm.analysis.flow import address_registers, bit_of
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import constant
@@ -20,7 +20,6 @@ from ptxvm.analysis.symbols import Register
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.data_flow import written
 from ptxvm.engine.loops import Loop, loops
-from ptxvm.isa.model import Decoded
 from ptxvm.syntax import tree
 
 Monomial: TypeAlias = "tuple[object, ...]"
@@ -67,10 +66,9 @@ class _Body:
 
     def __init__(self, code: list[Bound], own: list[int], loop: Loop) -> None:
         whole, here = range(loop[0], loop[1] + 1), {*own}
-        inner = written(code[n] for n in whole if n not in here)
         self.body = [code[n] for n in own]
-        self.changed = inner | written(self.body)
-        self.lost = inner  # what inner loops change
+        self.lost = written(code[n] for n in whole if n not in here)  # what inner loops change
+        self.changed = self.lost | written(self.body)
         self.waits = any("waits" in code[n].i.of.effects for n in whole)
         self.forms: dict[Register, Form | None] = {}
         self.algebra = Forms(self)
@@ -103,24 +101,27 @@ class _Body:
         return isinstance(symbol, Register) and bool(bit_of(symbol) & self.changed)
 
     def _step(self, bound: Bound) -> None:
-        results = self._results(bound)
-        for name, form in zip(bound.i.destinations(), results, strict=False):
+        for result in bound.results():
+            self.forms[result] = None  # of a call
+        for name, form in zip(bound.i.destinations(), self._results(bound), strict=False):  # None where it has no result
             for register in registers_of(bound.operands.get(name), bound):
                 self.forms[register] = form if bound.node.guard is None else None
 
     def _results(self, bound: Bound) -> tuple[Form | None, ...]:
         i = bound.i
+        unknown = (None,) * len(i.destinations())
         if i.of.effects and not (bound.summary.converts_address and not bound.summary.accesses):
-            return (None,) * len(i.destinations())
+            return unknown
         operands = []
         for name in i.of.sources:
             type, node = i.type_of(name), bound.operands.get(name)
             if type is None or node is None:
-                return (None,) * len(i.destinations())
+                return unknown
             operands.append(Value(self.algebra, type, self._operand(node, bound)))
         if i.of.effects:
             return (operands[0].raw,)
-        return _computed(i, operands)
+        made = by_meaning(i, operands)
+        return unknown if made is None else tuple(each.raw if isinstance(each, Value) else None for each in made)
 
     def _operand(self, node: tree.Operand, bound: Bound) -> Form | None:
         if isinstance(node, tree.Name):
@@ -149,15 +150,6 @@ class _Body:
                 return None
             total = plus(total, added)
         return total
-
-
-def _computed(i: Decoded, operands: list[Value]) -> tuple[Form | None, ...]:
-    """What an instruction without effects computes, by its meaning; unknown where that is not of single values."""
-    try:
-        made = i.of.meaning(i, *operands)
-    except (AttributeError, TypeError, ValueError, IndexError, KeyError):
-        return (None,) * len(i.destinations())
-    return tuple(each.raw if isinstance(each, Value) else None for each in (made if isinstance(made, tuple) else (made,)))
 
 
 # ── polynomials ─────────────────────────────────────────────────────────────────────────

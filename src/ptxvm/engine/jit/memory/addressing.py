@@ -345,14 +345,14 @@ class Addressing:
             prefetches.prefetch_row(self.code, near, length, prefetches.SECOND_CACHE)
             prefetches.prefetch_row(self.code, self.code.offset(pointer, prefetches.SOON), length, prefetches.FIRST_CACHE)
             return
-        stride = self._stride()
+        stride = self.stride()
         if stride is not None and stride.is_below(length):
             return  # most of what the next iterations load lies in lines of this one, and the processor follows
         start = self._in_next_iteration(pointer, stride) or self._in_later_iteration(pointer, near)
         cache = prefetches.cache_of_strides() if self.at.kernel.grid_strides else prefetches.FIRST_CACHE
         prefetches.prefetch_touched(self.code, start, length, cache)
 
-    def _stride(self) -> Stride | None:
+    def stride(self) -> Stride | None:
         """How far the loop around the instruction moves its address, if that is known."""
         return self.at.kernel.loop_strides.get(self.bound) if self.bound is not None else None
 
@@ -378,7 +378,7 @@ class Addressing:
         A store that misses the caches holds up all later ones, as they leave the processor in order: also those of what warps
         keep while others take their turns.
         """
-        stride = self._stride()
+        stride = self.stride()
         if not self.at.full or stride is None or stride.is_below(length):
             return
         if (start := self._in_next_iteration(pointer, stride)) is not None:

@@ -217,7 +217,7 @@ class Memory(Port):
                 self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {part}, align {min(type.bytes, 16)}")
             return
         if self.at.repeats and space not in WINDOWS and self.addressing.scattered(space, raw, type.bytes, count):
-            stride = self.at.kernel.loop_strides.get(self.bound)
+            stride = self.addressing.stride()
             self.at.kernel.writes_along_rows |= stride is not None and stride.is_below(prefetches.LINE)
         vectors = [self.alg.vector(type, v.raw) for v in values]
         if waits is not None:
