@@ -1,4 +1,4 @@
-"""What the threads of a CTA do together in shared memory: cells of any type, histograms, numbers that are given out, copies.
+"""Cooperation in shared memory: cells of any type, histograms, tickets that atomics give out, and copies in bulk.
 
 All have barriers before and behind them.  They use `tile`, which has 16 bytes for each thread and 16 more.
 """
