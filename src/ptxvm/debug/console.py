@@ -125,8 +125,6 @@ class Console:
                 found = f", and the checks have found {count}" if (count := len(stop.message.splitlines())) else ""
                 described = launched(self.session.kernel, self.session.launch_shape)
                 yield Line(f"[{described} has ended after {self.session.time} instructions{found}]", Style.STOP)
-                if unstopped := self.session.unstopped:
-                    yield Line(f"[{unstopped}]", Style.STOP)
                 yield from (Line(each, Style.ERROR) for each in stop.message.splitlines())
             case Reason.BEGIN:
                 yield Line("No more history: this is the beginning of the kernel.", Style.STOP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ class Execution:
         self._pointees = pointees  # of the kernel, and not of those that it launches
         self.timeline, self.interrupt = Timeline(grid, interrupt), interrupt
         self.logged = logged
-        self._focus, self._focused = Focus(), 0
+        self._focus: dict[int, Focus] = {}  # by the number of the grid
         self.passed: Passed | None = None
         self.came_before: Before | None = None  # what stops a run that goes back to before an instruction
 
@@ -69,11 +70,11 @@ class Execution:
     @property
     def focus(self) -> Focus:
         """The thread in focus; the first one of a grid that was launched, when that begins."""
-        return self._focus if self._focused == self.grid.launch.number else Focus()
+        return self._focus.get(self.grid.launch.number, Focus())
 
     @focus.setter
     def focus(self, focus: Focus) -> None:
-        self._focus, self._focused = focus, self.grid.launch.number
+        self._focus[self.grid.launch.number] = focus
 
     @property
     def pointees(self) -> Pointees:
@@ -92,8 +93,9 @@ class Execution:
 
     def has_focus(self, issue: Issue) -> bool:
         """Does the thread in focus execute an instruction?"""
-        layout = issue.schedule.cohort.layout
-        return self.focus.cta in layout.ctas and (issue.lanes is None or self.lane(issue.schedule) in issue.lanes)
+        if issue.schedule is not self.schedule:
+            return False
+        return issue.lanes is None or self.lane(issue.schedule) in issue.lanes
 
     def places(self) -> LanePlaces | None:
         """Where the lanes of the cohort in focus are."""
@@ -126,14 +128,16 @@ class Execution:
         """Run until a breakpoint `stops` it, or `done` is true of the instruction that was executed last.
 
         Of the `warp` in focus alone, while it can run: where it must wait, others run until it can go on.  Or of what is
-        chosen.
+        chosen.  The grids for which its grid waits run without being `done`.
         """
+        number = self.grid.launch.number
         with self.observing():
             while True:
                 if self.interrupt.take():
                     return Stop(Reason.INTERRUPT)
                 try:
-                    issue = self.next(choice or self.choice if warp or choice else None)
+                    warp_of = choice or self.choice if (warp or choice) and not self.grid.is_suspended(number) else None
+                    issue = self.next(warp_of)
                     if issue is None:
                         return Stop(Reason.ENDED)
                     if stops and (stop := self.before(issue)) is not None:
@@ -143,8 +147,16 @@ class Execution:
                     return self.faulted(fault)
                 if stops and stop is not None:
                     return stop
-                if done(issue):
+                if not self.is_away(number) and done(issue):
                     return Stop(Reason.STEP)
+
+    def is_away(self, number: int) -> bool:
+        """Does a grid wait for others, after the instruction that was executed last?"""
+        if not any(each.number == number for each in self.grid.suspended):
+            return False  # also before the others begin: what was executed is then an instruction of the grid
+        with suppress(Fault):  # of a deadlock, which comes with the next step
+            self.timeline.next()  # where the others have ended the grid goes on
+        return self.grid.is_suspended(number)
 
     def next(self, choice: Choice | None) -> Issue | None:
         """The next instruction: of a warp that is chosen, or else of any."""
@@ -351,16 +363,18 @@ class Execution:
     def back(self, matches: Callable[[Issue], bool], *, stops: bool = False) -> Stop:
         """Go back to the last instruction that matches, or before which or after which a breakpoint `stops`."""
         known, nans, self.came_before = 0, None, None
+        number = self.grid.launch.number
 
         def before(issue: Issue) -> bool:
             nonlocal known, nans
+            matched = not self.grid.is_suspended(number) and matches(issue)
             if not stops:
-                return matches(issue)
+                return matched
             known, nans = len(self.findings), self.nans(issue)
             for watch in self.breakpoints.watchpoints:
                 watch.value = self.bytes_now(watch)
             hit = any(len(self.hit(each, issue)) for each in self.breakpoints.stopping_at(issue.key[1:]))
-            return hit or len(self.asking(issue)) > 0 or matches(issue)
+            return hit or len(self.asking(issue)) > 0 or matched
 
         def after(issue: Issue) -> bool:
             found = self.comes_before(issue, known, nans) if stops else None

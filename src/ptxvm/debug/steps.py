@@ -102,6 +102,8 @@ def gone_on(execution: Execution) -> Callable[[Issue], bool]:
 
 def is_waiting(execution: Execution, states: Collection[Status] = WAITING) -> bool:
     """Does the thread in focus wait for others, in one of some states?"""
+    if execution.grid.awaits:
+        return True  # for grids that were launched
     places, schedule = execution.places(), execution.schedule
     if places is None or schedule is None:
         return False

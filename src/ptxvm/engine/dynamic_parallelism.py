@@ -4,7 +4,8 @@ A child grid may begin at any time after its launch, and its parent has ended wh
 programming guide, "CUDA Dynamic Parallelism").  Here the children run when all CTAs of the parent have ended: one after
 the other in the order of their launches, each with its own children; grids of the stream `cudaStreamTailLaunch` run last.
 CTAs are unordered, so the children of the first CTA come first, whatever the engine ran first.  `cudaDeviceSynchronize`
-runs the grids that the CTA has launched, on the same thread of the host.
+runs the grids that the CTA has launched, on the same thread of the host; of a grid that is run instruction by instruction they
+are `awaited`, and run before its next one.
 """
 
 from __future__ import annotations
@@ -119,12 +120,14 @@ class Children:
         self.image, self.memory = image, image.memory
         self.functions = {name: self._of_threads(function) for name, function in FUNCTIONS.items()}
         self.run: Run | None = None
+        self.is_open = False  # does a grid run?
         self.listener: LaunchListener | None = None
         self.counters = Counters()
         self.waiting: list[ChildGrid] = []
-        self.begun = 0  # child grids that ran at once, since the grid was opened
+        self.awaited: list[ChildGrid] = []  # those for which threads of a stepped grid wait, in order
         self._grid = self._waits = 0
         self._generations: list[list[ChildGrid]] = []  # those that `next_child` has still to give
+        self._suspended: list[tuple[int, list[ChildGrid], list[list[ChildGrid]]]] = []  # stepped grids that wait for others
         self._buffers: dict[int, Allocation] = {}
         self._prepared: dict[int, ChildGrid] = {}
         self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
@@ -153,10 +156,11 @@ class Children:
             self.close()
         return self.counters
 
-    def open(self, run: Run, listener: LaunchListener | None = None) -> None:
-        """A grid begins whose threads may launch others, for `run` to run."""
+    def open(self, run: Run | None, listener: LaunchListener | None = None) -> None:
+        """A grid begins whose threads may launch others, for `run` to run; without it, for `next_child` to give."""
         self.run, self.counters, self.listener = run, Counters(), listener
-        self.begun = self._grid = self._waits = 0
+        self._grid = self._waits = 0
+        self.is_open = True
 
     def finish(self) -> None:
         """The grid has run to its end: run all grids that it launched."""
@@ -170,6 +174,17 @@ class Children:
         while self._generations and not self._generations[-1]:
             self._generations.pop()
         return self._generations[-1].pop(0) if self._generations else None
+
+    def suspend(self) -> None:
+        """The stepped grid that runs waits: `next_child` gives what is `awaited`, and all that this launches."""
+        self._suspended.append((self._grid, self.waiting, self._generations))
+        self.waiting, self._generations, self.awaited = [], [self.awaited], []
+        self._waits += 1
+
+    def resume(self) -> None:
+        """The grid that was suspended last goes on."""
+        self._grid, self.waiting, self._generations = self._suspended.pop()
+        self._waits -= 1
 
     def begin(self, child: ChildGrid) -> Allocation:
         """Let a child grid begin that runs by itself; its parameters, in memory that ends with it."""
@@ -187,7 +202,8 @@ class Children:
     def close(self) -> None:
         """The grid has ended, with all others or by a fault."""
         self.run = self.listener = None
-        self._generations = []
+        self.is_open = False
+        self._generations, self._suspended, self.awaited = [], [], []
         self._forget()
 
     def _finish(self, first: list[ChildGrid]) -> None:
@@ -211,7 +227,6 @@ class Children:
         if self.run is None:
             raise Unsupported("a launch from the device without a grid")
         bank = self.memory.allocate(len(child.buffer.bytes), 256, Space.PARAM, "the parameters", writable=False)
-        self.begun += 1
         parent, self._grid = self._grid, next(GRIDS)
         try:
             bank.bytes[:] = child.buffer.bytes
@@ -292,6 +307,9 @@ class Children:
         if self._waits == MOST_WAITS:
             self._errors[call.thread] = SYNC_DEPTH_EXCEEDED
             return SYNC_DEPTH_EXCEEDED
+        if self.run is None:
+            self.awaited += self._take(call.cta)
+            return SUCCESS
         self._waits += 1
         with elsewhere(call.cohort.windows.values()):
             self._finish(self._take(call.cta))
@@ -457,7 +475,7 @@ class Children:
         """A library function that calls `function` for one lane after the other."""
 
         def handler(cohort: Caller, lanes: LaneNumbers, arguments: Sequence[Addresses]) -> Results:
-            if self.run is None:
+            if not self.is_open:
                 raise Unsupported("a launch from the device without a grid")
             columns = [column.tolist() for column in arguments]
             rows = zip(*columns, strict=True) if columns else [()] * len(lanes)

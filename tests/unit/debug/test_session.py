@@ -8,7 +8,7 @@ from ring_kernel import KERNEL, LINES, expected
 
 from ptxvm.debug import inspection
 from ptxvm.debug.focus import Focus, NotThere
-from ptxvm.debug.session import NotRunning
+from ptxvm.debug.run import NotRunning
 from ptxvm.debug.steps import NoStep, Step
 from ptxvm.debug.stops import Reason
 from ptxvm.debug.values import NoValue, bits_of

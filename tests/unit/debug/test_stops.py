@@ -359,14 +359,65 @@ WAITING = LAUNCHING.replace(
 ).replace(CALLED, f"{CALLED}call (%status), cudaDeviceSynchronize, ();\n", 1)
 
 
-def test_a_grid_for_which_a_thread_waits_runs_without_stops_and_this_is_said():
+@pytest.fixture
+def waiting():
+    """A console over a kernel whose thread waits for the grid that it has launched, which stores 7; and where it stores."""
     out = np.zeros(1, np.uint32)
     kernel = ptxvm.load(WAITING).kernel("parent")
     session = Session(kernel.module.image, kernel.function, LaunchOptions(1, 1), [out], owner=kernel.module)
-    said = says(Console(session), "break child", "run")
-    assert said[-1] == "[1 grid that its threads waited for ran without stops]"
-    assert out[0] == 7
+    yield Console(session), out
     session.close()
+
+
+def test_a_grid_for_which_a_thread_waits_stops_as_the_kernel_does(waiting):
+    console, out = waiting
+    said = says(console, "break child", "run")
+    assert said[:2] == ["[Grid 2: child<<<(1,1,1),(1,1,1)>>>]", "Breakpoint 1, child<<<(1,1,1),(1,1,1)>>>"]
+    assert [line.split()[:2] + line.split()[-1:] for line in says(console, "info cuda kernels")[1:]] == [
+        ["0", "-", "parent"],
+        ["*", "1", "child"],
+    ]
+    assert out[0] == 0
+    says(console, "stepi", "stepi")
+    assert out[0] == 7
+    says(console, "reverse-stepi")
+    assert out[0] == 0
+    assert says(console, "continue") == ["[parent<<<(1,1,1),(1,1,1)>>> has ended after 16 instructions]"]  # 13 and 3
+    assert out[0] == 7
+
+
+def test_a_step_over_the_call_that_waits_comes_to_the_next_instruction_of_the_thread(waiting):
+    console, out = waiting
+    says(console, "break *12", "start", "continue")
+    assert "cudaDeviceSynchronize" not in next(console.where()).text
+    says(console, "reverse-stepi")
+    call = console.session.time
+    assert "cudaDeviceSynchronize" in next(console.where()).text
+    assert out[0] == 0
+    assert "ret;" in says(console, "stepi")[-1]
+    assert (console.session.launch[0], console.session.time, out[0]) == (0, call + 4, 7)
+    assert "cudaDeviceSynchronize" in says(console, "reverse-stepi")[0]
+    assert (console.session.launch[0], console.session.time, out[0]) == (0, call, 0)
+
+
+def test_a_step_of_the_warp_at_the_call_that_waits_leads_into_the_grid(waiting):
+    console, _ = waiting
+    says(console, "break *11", "start", "continue")
+    assert "cudaDeviceSynchronize" in next(console.where()).text
+    said = says(console, "stepwarp")
+    assert said[0] == "[Grid 2: child<<<(1,1,1),(1,1,1)>>>]"
+    assert "ld.param.u64 %out, [out];" in said[-1]
+    assert "cudaDeviceSynchronize" in says(console, "reverse-stepwarp")[-1]
+    assert console.session.launch[0] == 0
+
+
+def test_the_schedule_of_a_run_with_grids_that_are_waited_for_is_replayed(waiting):
+    console, out = waiting
+    says(console, "break child", "run", "issue warp 0 2")
+    schedule = console.session.schedule
+    out[0] = 0
+    ptxvm.load(WAITING).kernel("parent").replay(schedule, [out])
+    assert out[0] == 7
 
 
 TREE = (
@@ -421,6 +472,37 @@ def test_grids_that_launch_grids_run_in_the_order_of_a_usual_run():
     usual = ptxvm.load(TREE).kernel("node")
     assert usual.launch(1, 1, [2, 1], engine="interp").instructions == counted
     assert usual.module.symbol("log")[:7].tolist() == expected
+
+
+GLOBALS = "    .visible .global .align 8"
+WAITING_TREE = (
+    TREE.replace(GLOBALS, f"    .extern .func (.param .b32 s) cudaDeviceSynchronize();\n{GLOBALS}")
+    .replace("add.u32 %c, %c, 1;", "@!%leaf call (%status), cudaDeviceSynchronize, (); add.u32 %c, %c, 1;")
+    .replace(
+        "        ret;\n    }\n",
+        """        atom.global.add.u32 %n, [next], 1; mov.u64 %at, log; mad.wide.u32 %at, %n, 8, %at;
+        neg.s64 %name, %name; st.global.u64 [%at], %name;
+        ret;
+    }
+""",
+    )
+)
+
+
+def test_grids_that_wait_for_grids_run_as_in_a_usual_run_and_backwards():
+    """Each node waits for each of its two: it writes its name before them, and the negative name after them."""
+    kernel = ptxvm.load(WAITING_TREE).kernel("node")
+    session = Session(kernel.module.image, kernel.function, LaunchOptions(1, 1), [2, 1], owner=kernel.module)
+    session.start()
+    session.resume()
+    expected = [1, 11, 111, 112, -11, 12, 121, 122, -12, -1]
+    assert kernel.module.symbol("log")[:10].view(np.int64).tolist() == expected
+    end = session.time
+    for time in range(end, -1, -17):
+        session.go_to(time)
+        session.finished()
+        assert (session.time, kernel.module.symbol("log")[:10].view(np.int64).tolist()) == (end, expected)
+    session.close()
 
 
 def test_a_fault_of_a_grid_that_was_launched_is_a_fault(launching):

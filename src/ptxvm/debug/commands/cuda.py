@@ -81,16 +81,18 @@ def devices(debugger: Debugger, text: str) -> Iterator[Line]:
 
 @command("info cuda kernels", group=GROUP)
 def kernels(debugger: Debugger, text: str) -> Iterator[Line]:
-    """List the kernels that run: the one that is debugged, or the one of those that it launched that runs now."""
+    """List the kernels that run: the one that is debugged, those that it launched, and those that wait for them."""
     none(text)
     session = debugger.session
     status = "Not started"
     if session.is_running:
         status = "Active" if session.execution.grid.running else "Ended"
-    number, kernel, shape = session.launch
-    name = displayed(kernel.name)
-    row = ("*", str(number), "-", "0", str(number + 1), status, shown(shape.grid), shown(shape.block), name)
-    yield from debugger.table(("Kernel", "Parent", "Dev", "Grid", "Status", "GridDim", "BlockDim", "Invocation"), [row])
+    rows, parent = [], "-"
+    for number, kernel, shape in session.launches:
+        mark, name = "*" if number == session.launch[0] else " ", displayed(kernel.name)
+        rows.append((mark, str(number), parent, "0", str(number + 1), status, shown(shape.grid), shown(shape.block), name))
+        parent = str(number)
+    yield from debugger.table(("Kernel", "Parent", "Dev", "Grid", "Status", "GridDim", "BlockDim", "Invocation"), rows)
 
 
 @command("info cuda blocks", group=GROUP)

@@ -254,8 +254,6 @@ class Adapter:
 
     def stopped(self, stop: Stop) -> None:
         """Tell of a stop, or of the end."""
-        if stop.reason is Reason.ENDED and self.session.unstopped:
-            self.output(f"{self.session.unstopped}\n", "console")
         if stop.reason is Reason.ENDED and not self.configuration.get("stopAtEnd"):
             self.ended(0)
         elif stop.reason is Reason.FAULT and not self.stops_at_faults:

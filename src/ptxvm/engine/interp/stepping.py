@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import cached_property, partial
 
 import numpy as np
@@ -52,10 +53,7 @@ class InstructionCounter:
 
 
 class SteppingInterpreter(Interpreter):
-    """Runs the kernels of an image instruction by instruction, and then those that they launch.
-
-    Where a thread waits for the grids that it has launched, these run to their end at once.
-    """
+    """Runs the kernels of an image instruction by instruction, and those that they launch."""
 
     @cached_property
     def executable(self) -> Executable:
@@ -67,18 +65,9 @@ class SteppingInterpreter(Interpreter):
         watcher: Watcher | None = None,
     ) -> SteppedGrid:  # fmt: skip
         """A grid none of whose instructions has been issued; a watcher follows it, but not the grids that it launches."""
-        clustered = shape.cluster_size > 1
-        plain = self.following(registers=False, variables=False, clustered=clustered)
-        starts = partial(begin, observer, options)
-
-        def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            return self._run(plain, kernel, shape, parameters, shared, None, starts)
-
-        code = plain
-        if watcher is not None:
-            variables = watcher.follows_variables
-            code = self.following(registers=watcher.follows_registers, variables=variables, clustered=clustered)
-        code.children.open(run)
+        registers, variables = (watcher.follows_registers, watcher.follows_variables) if watcher is not None else (False, False)
+        code = self.following(registers=registers, variables=variables, clustered=shape.cluster_size > 1)
+        code.children.open(None)
         return SteppedGrid(self, code, kernel, shape, parameters, options, observer, watcher)
 
 
@@ -121,19 +110,24 @@ def begin(
 
 @dataclass(eq=False, slots=True)
 class SteppedLaunch:
-    """A kernel that runs: the one of the grid, whose number is 0, or one that was launched, with its parameters."""
+    """A kernel that runs: the one of the grid, whose number is 0, or one that was launched, with its parameters.
+
+    `running` are the cohorts that have begun, of which the first one runs for the instructions that are `left`.
+    """
 
     number: int
     kernel: Function
     shape: LaunchShape
     opened: OpenGrid
     bank: Allocation | None = None
+    running: list[SteppingSchedule] = field(default_factory=list)
+    left: int = 0
 
 
 class SteppedGrid:
-    """A grid, and then each of the grids that it launches, between two instructions; `launch` is the one that runs.
+    """A grid, and each of the grids that it launches, between two instructions; `launch` is the one that runs.
 
-    Cohorts take turns, as in a usual run: `running` has those that have begun, and the first one runs.
+    Those in `suspended` wait for it, the last one directly.  Cohorts take turns, as in a usual run.
     """
 
     def __init__(
@@ -153,8 +147,8 @@ class SteppedGrid:
         opened = interpreter.opened(code, kernel, shape, parameters, options.shared, self.begin)
         self.launch = self.first = SteppedLaunch(0, kernel, shape, opened)
         _ = opened.environment.workspace  # from the beginning on, so that each state has it
-        self.running: list[SteppingSchedule] = []
-        self.left = 0  # instructions of the slice
+        self.suspended: list[SteppedLaunch] = []
+        self.begun = 0  # grids that were launched and have begun
         self.counters = Counters()
 
     def begin(self, inputs: CohortInputs, code: Executable, routine: Routine) -> SteppingSchedule:
@@ -179,31 +173,78 @@ class SteppedGrid:
         """The cohorts of the grid that runs."""
         return self.launch.opened
 
+    @property
+    def running(self) -> list[SteppingSchedule]:
+        """The cohorts of the grid that runs which have begun and not ended."""
+        return self.launch.running
+
+    @property
+    def awaits(self) -> bool:
+        """Do threads wait for grids, which begin before the next instruction?"""
+        return bool(self.code.children.awaited)
+
+    def is_suspended(self, number: int) -> bool:
+        """Does the grid of a number wait for others?"""
+        return any(each.number == number for each in self.suspended) or (self.launch.number == number and self.awaits)
+
+    def suspend(self) -> None:
+        """Let the grid that runs wait for those that its threads wait for, the first of which begins."""
+        self.lend(1)
+        self.suspended.append(self.launch)
+        self.code.children.suspend()
+        self.begin_child()
+
+    def lend(self, count: int) -> None:
+        """Those that it waits for may not access the shared and local memory of the grid (+1), or have ended (-1)."""
+        for schedule in self.running:
+            for window in schedule.cohort.windows.values():
+                window.allocation.foreign += count
+
+    def go_on(self) -> bool:
+        """All cohorts have ended: a grid that was launched begins, or that goes on which waits; False where there is none."""
+        if self.begin_child():
+            return True
+        if not self.suspended:
+            return False
+        self.put_away()
+        self.launch = self.suspended.pop()
+        self.lend(-1)
+        self.code.children.resume()
+        return True
+
+    def put_away(self) -> None:
+        """Hide the memory of the grid that has ended: a state of before may need it again."""
+        if self.launch.bank is not None:
+            self.image.memory.hide(self.launch.bank)
+            self.image.memory.hide(self.launch.opened.environment.workspace)
+
     def begin_child(self) -> bool:
-        """All cohorts have ended: a grid that was launched begins, if there is one."""
-        children, memory = self.code.children, self.image.memory
+        """Let a grid begin that was launched, if there is one."""
+        children = self.code.children
         child = children.next_child()
         if child is None:
             return False
-        if self.launch.bank is not None:  # a state of before may need the memory again
-            memory.hide(self.launch.bank)
-            memory.hide(self.launch.opened.environment.workspace)
+        if not (self.suspended and self.suspended[-1] is self.launch):
+            self.put_away()
         bank, starts = children.begin(child), partial(begin, self.observer, self.options)
         plain = self.interpreter.following(registers=False, variables=False, clustered=child.shape.cluster_size > 1)
         opened = self.interpreter.opened(plain, child.kernel, child.shape, bank.start, child.shared, starts)
         _ = opened.environment.workspace
-        self.launch = SteppedLaunch(self.launch.number + 1, child.kernel, child.shape, opened, bank)
+        self.begun += 1
+        self.launch = SteppedLaunch(self.begun, child.kernel, child.shape, opened, bank)
         return True
 
     # ── instructions ────────────────────────────────────────────────────────────────────
 
     def decide(self, choice: Choice | None = None) -> Issue | None:
         """The next instruction, or that of a chosen warp; None where there is none.  Raises the fault of a deadlock."""
+        if self.awaits:
+            self.suspend()
         if choice is None:
             return self.upcoming()
         issue = self.chosen(choice)
-        if issue is None and self.code.children.is_launching:
-            self.upcoming()  # where all has ended, a grid that was launched begins, which may have the warp
+        if issue is None and (self.suspended or self.code.children.is_launching):
+            self.upcoming()  # where all has ended, another grid runs, which may have the warp
             issue = self.chosen(choice)
         return issue
 
@@ -224,32 +265,32 @@ class SteppedGrid:
                     return issue
                 current.run(0)  # ends asynchronous work; a Fault where lanes wait for each other
                 self.end(current)
-            if not self.begin_child():
+            if not self.go_on():
                 return None
 
     def issue(self, issue: Issue, *, chosen: bool = False) -> None:
         """Execute an instruction, which was decided last; one that was `chosen` does not count for the slice."""
         self.counters.instructions += 1
         self.counters.thread_instructions += issue.schedule.cohort.layout.count(issue.lanes)
-        self.left -= not chosen
+        self.launch.left -= not chosen
         issue.schedule.issue()
 
     def current(self) -> SteppingSchedule | None:
         """The cohort that runs: it changes where a slice is over; None where all have ended."""
-        if self.running and self.left > 0:
+        if self.running and self.launch.left > 0:
             return self.running[0]
         fresh = self.opened.begin_next() if len(self.running) < RESIDENT else None
         if isinstance(fresh, SteppingSchedule):
             self.running.insert(0, fresh)
         elif self.running:
             self.running.append(self.running.pop(0))
-        self.left = SLICE
+        self.launch.left = SLICE
         return self.running[0] if self.running else None
 
     def end(self, schedule: Schedule) -> None:
         """A cohort has ended: its memory is hidden, for a state of before may need it again."""
-        self.left = 0
-        self.running = [each for each in self.running if each is not schedule]
+        self.launch.left = 0
+        self.launch.running = [each for each in self.running if each is not schedule]
         for window in schedule.cohort.windows.values():
             self.image.memory.hide(window.allocation)
 
@@ -264,12 +305,14 @@ class SteppedGrid:
 
     def close(self) -> None:
         """Give all memory back."""
-        for schedule in self.running:
-            schedule.cohort.release()
-        self.running = []
-        if self.launch.bank is not None:
-            self.image.memory.release(self.launch.bank)
-            self.opened.environment.release()
+        for launch in (*self.suspended, self.launch):
+            for schedule in launch.running:
+                schedule.cohort.release()
+            launch.running = []
+            if launch.bank is not None:
+                self.image.memory.release(launch.bank)
+                launch.opened.environment.release()
+        self.suspended = []
         self.code.children.close()
         self.first.opened.environment.release()
 

@@ -93,12 +93,13 @@ class KeptAllocation:
     allocation: Allocation
     owners: tuple[Array, ...]
     uses: int
+    foreign: int
     chunks: tuple[Array, ...]
 
     def put_back(self) -> None:
         """Let the allocation be as it was."""
         allocation = self.allocation
-        allocation.live, allocation.uses = True, self.uses
+        allocation.live, allocation.uses, allocation.foreign = True, self.uses, self.foreign
         allocation.owners[:] = self.owners
         for at, chunk in zip(range(0, allocation.size, CHUNK), self.chunks, strict=False):
             allocation.bytes[at : at + len(chunk)] = chunk
@@ -113,10 +114,10 @@ class GridState:
         pickler = _Pickler(file, self.shared, (grid.observer, grid.code.children, grid.code.library))
         library, children = grid.code.library, grid.code.children
         changing = {name: value for name, value in vars(children).items() if name not in ("functions", "run")}
-        pickler.dump(
-            (grid.running, grid.left, grid.opened.clusters, grid.counters, changing, library.heap_state, grid.watching)
-        )
-        self.bytes, self.launch = file.getvalue(), grid.launch
+        self.launches = [*grid.suspended, grid.launch]
+        launches = [(each.running, each.left, each.opened.clusters) for each in self.launches]
+        pickler.dump((launches, grid.counters, changing, library.heap_state, grid.watching))
+        self.bytes, self.begun = file.getvalue(), grid.begun
         self.printed = len(library.output)
         known = {id(each.allocation): each for each in before.allocations} if before is not None else {}
         self.allocations: list[KeptAllocation] = [kept(each, known.get(id(each))) for each in grid.image.memory.table.items]
@@ -129,9 +130,7 @@ class GridState:
     def put_back(self, grid: SteppedGrid) -> None:
         """Let the grid be as it was."""
         memory, library = grid.image.memory, grid.code.library
-        running, left, clusters, counters, changing, heap, grid.watching = _Unpickler(
-            io.BytesIO(self.bytes), self.shared
-        ).load()
+        launches, grid.counters, changing, heap, grid.watching = _Unpickler(io.BytesIO(self.bytes), self.shared).load()
         wanted = {id(each.allocation) for each in self.allocations}
         for allocation in list(memory.table.items):
             if id(allocation) not in wanted:
@@ -141,10 +140,13 @@ class GridState:
             each.put_back()
             if id(each.allocation) not in present:
                 memory.show(each.allocation)
-        grid.launch, grid.running, grid.left, grid.counters = self.launch, running, left, counters
-        vars(grid.opened.clusters).update(vars(clusters))
-        for schedule in running:
-            schedule.cohort.clusters = grid.opened.clusters
+        *grid.suspended, grid.launch = self.launches
+        grid.begun = self.begun
+        for launch, (running, left, clusters) in zip(self.launches, launches, strict=True):
+            launch.running, launch.left = running, left
+            vars(launch.opened.clusters).update(vars(clusters))
+            for schedule in running:
+                schedule.cohort.clusters = launch.opened.clusters
         vars(grid.code.children).update(changing)
         library.heap_state = heap
         del library.output[self.printed :]
@@ -157,7 +159,7 @@ def kept(allocation: Allocation, before: KeptAllocation | None) -> KeptAllocatio
         old = before.chunks if before is not None else ()
         parts = (allocation.bytes[at : at + CHUNK] for at in range(0, allocation.size, CHUNK))
         chunks = tuple(chunk(part, old[n] if n < len(old) else None) for n, part in enumerate(parts))
-    return KeptAllocation(allocation, tuple(allocation.owners), allocation.uses, chunks)
+    return KeptAllocation(allocation, tuple(allocation.owners), allocation.uses, allocation.foreign, chunks)
 
 
 def chunk(held: Array, before: Array | None) -> Array:
