@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
@@ -62,21 +63,62 @@ CAUGHT_BY = {
 """What catches the findings of a check that are no faults, by their kind."""
 
 
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    ">=": operator.ge, "==": operator.eq, "<=": operator.le, ">": operator.gt, "<": operator.lt,
+    "=": operator.eq, "%": lambda hits, count: hits % count == 0,
+}  # fmt: skip
+"""How the hits of a breakpoint may be compared with a number; the longer names first."""
+
+
+@dataclass(frozen=True, slots=True)
+class HitCondition:
+    """Which hits of a breakpoint stop: those in a relation to a number; `%` are all multiples of it."""
+
+    relation: str
+    count: int
+
+    def holds(self, hits: int) -> bool:
+        """Does the hit of a number stop, from 1 on?"""
+        return RELATIONS[self.relation](hits, self.count)
+
+
+def hit_condition_of(text: str) -> HitCondition | None:
+    """`3` and `>= 3` are the third hit and all after it, `== 3` is the third alone, `% 3` each third; None for no text."""
+    text = text.strip()
+    if not text:
+        return None
+    relation = next((each for each in RELATIONS if text.startswith(each)), "")
+    number = text.removeprefix(relation).strip()
+    if not number.isdecimal() or (relation == "%" and not int(number)):
+        raise NotThere(f"a hit condition is a number of hits, such as 3, or a relation, such as == 3 or % 2, not '{text}'")
+    return HitCondition(relation or ">=", int(number))
+
+
 @dataclass(eq=False, slots=True)
 class Breakpoint:
-    """What breakpoints of all kinds have; `hits` counts the warps that came there, of which `ignore` more are let pass.
+    """What breakpoints of all kinds have; `hits` counts the stops, of which `ignore` more are let pass.
 
-    `trouble` says why the condition had no value when it was asked for last: the run stops there.
+    What lanes of several warps do in one instruction is one stop.  `trouble` says why the condition had no value when it was
+    asked for last: the run stops there.
     """
 
     number: int
     subject: str
     condition: Expression | None = None
     ignore: int = 0
+    hit_condition: HitCondition | None = None
     hits: int = 0
     enabled: bool = True
     temporary: bool = False
     trouble: str = ""
+
+    def counted(self) -> bool:
+        """Count a stop; False where it is let pass."""
+        self.hits += 1
+        if self.ignore:
+            self.ignore -= 1
+            return False
+        return self.hit_condition is None or self.hit_condition.holds(self.hits)
 
 
 @dataclass(eq=False, slots=True)

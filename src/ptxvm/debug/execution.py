@@ -204,10 +204,12 @@ class Execution:
         """The stop before an instruction, where a breakpoint is there; its first thread has the focus."""
         found, lanes = [], issue.numbers[:0]
         for each in self.breakpoints.at(issue.key[1:]) if self.breakpoints.all else ():
-            hit = counted(each, issue, self.hit(each, issue))
-            if len(hit) and each.message is not None and not each.trouble:
+            hit = self.hit(each, issue)
+            if not len(hit) or not each.counted():
+                continue
+            if each.message is not None and not each.trouble:
                 self.log(each.message, self.view(issue, hit))
-            elif len(hit):
+            else:
                 found.append(each)
                 lanes = hit if not len(lanes) else lanes
         if not found and not len(lanes := self.asking(issue)):
@@ -280,12 +282,15 @@ class Execution:
 
     def watched(self, issue: Issue) -> Stop | None:
         """The stop after an instruction that has accessed bytes for which there is a watchpoint."""
-        found, changes = [], []
+        found, changes, seen = [], [], set[int]()
         for watch, every in self.accesses.take():
             lanes = self.holding(watch, issue, np.intersect1d(every, issue.numbers)) if watch.condition else every
             old, new = watch.value, self.bytes_at(watch, issue.schedule)
             watch.value = new
-            if watch not in found and watch.stops_at(old, new) and len(counted(watch, issue, lanes)):
+            if watch.number in seen or not watch.stops_at(old, new) or not len(lanes):
+                continue
+            seen.add(watch.number)
+            if watch.counted():
                 found.append(watch)
                 values = watch.text(old, new), watch.text(new, old)
                 changes.append(Change(watch.number, watch.subject, issue.bound.line, *values))
@@ -321,8 +326,7 @@ class Execution:
 
     def caught(self, issue: Issue, before: Array | None) -> Stop | None:
         """The stop after an instruction that has made a NaN where none was; a lane that has one has the focus."""
-        catches = self.nan_catches(issue, before)
-        found = {each: left for each, lanes in catches.items() if len(left := counted(each, issue, lanes))}
+        found = {each: lanes for each, lanes in self.nan_catches(issue, before).items() if each.counted()}
         if not found:
             return None
         self.focus_on(issue, next(iter(found.values())))
@@ -347,7 +351,7 @@ class Execution:
         focus = self.focus
         self.keep_focus(issue)
         self.focus_on_place(fresh[0].accesses[-1].place if fresh[0].accesses else None)
-        stopping = [each for each in wanted if len(counted(each, issue, self.holding(each, issue, self.focused(issue))))]
+        stopping = [each for each in wanted if len(self.holding(each, issue, self.focused(issue))) and each.counted()]
         if wanted and not stopping:
             self.focus = focus
             return None
@@ -474,19 +478,6 @@ class Before(NamedTuple):
 
     stop: Stop
     lanes: LaneNumbers
-
-
-def counted(each: Breakpoint, issue: Issue, lanes: LaneNumbers) -> LaneNumbers:
-    """Count the warps of the lanes at which a breakpoint stops; those that are left when it has let some pass."""
-    if not len(lanes):
-        return lanes
-    warps = issue.schedule.cohort.layout.warp[lanes]
-    known = np.unique(warps)
-    each.hits += len(known)
-    let = known[: each.ignore]
-    each.ignore -= len(let)
-    left: LaneNumbers = lanes[~np.isin(warps, let)]
-    return left
 
 
 __all__ = ["Execution"]

@@ -201,9 +201,10 @@ def test_breakpoints_say_where_they_are_and_what_is_wrong(client):
     assert found[0]["line"] == 12
     assert "ends too early" in found[2]["message"]
     assert "is a number" in found[3]["message"]
-    client.ask("setBreakpoints", source={"path": path}, breakpoints=[{"line": 17, "hitCondition": "2"}])
+    hits = [{"line": 12, "hitCondition": "2"}, {"line": 17, "hitCondition": "== 1"}]  # each is come to once
+    once = client.ask("setBreakpoints", source={"path": path}, breakpoints=hits)["breakpoints"][1]
     client.ask("continue", threadId=1)
-    assert client.stop()["threadId"] == 2  # the second warp that comes there
+    assert client.stop()["hitBreakpointIds"] == [once["id"]]
     found = client.ask("breakpointLocations", source={"path": path}, line=10, endLine=14)["breakpoints"]
     assert [each["line"] for each in found] == [10, 11, 12, 13, 14]
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from ring_kernel import KERNEL, LINES, expected
 
+import ptxvm
 from ptxvm.debug import inspection
+from ptxvm.debug.breakpoints import hit_condition_of
 from ptxvm.debug.focus import Focus, NotThere
 from ptxvm.debug.run import NotRunning
+from ptxvm.debug.session import Session
 from ptxvm.debug.steps import NoStep, Step
 from ptxvm.debug.stops import Reason
 from ptxvm.debug.values import NoValue, bits_of
 from ptxvm.diagnostics.errors import Fault
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.warp_schedule import Choice
 
 
@@ -67,13 +73,64 @@ def test_a_breakpoint_may_be_named_in_many_ways(turn, where, first):
     assert line(turn) == LINES[first]
 
 
-def test_warps_are_counted_and_some_let_pass(turn):
-    made = turn.break_at("hundred")
-    made.ignore = 1
-    turn.start()
-    assert turn.resume().reason is Reason.BREAKPOINT
-    assert turn.execution.focus == Focus(0, 1, 1)  # the odd lanes of the first warp have passed
-    assert made.hits == 2
+LOOP = """
+.version 8.0
+.target sm_80
+.visible .entry loop() {
+    .reg .b32 %i; .reg .pred %p;
+    mov.u32 %i, 0;
+AGAIN:
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 9;
+    @%p bra AGAIN;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def loop():
+    """A session of a loop that each of the four warps of two blocks runs nine times."""
+    kernel = ptxvm.load(LOOP).kernel("loop")
+    with closing(Session(kernel.module.image, kernel.function, LaunchOptions(2, 64), [], owner=kernel.module)) as session:
+        yield session
+
+
+@pytest.mark.parametrize(("passed", "condition"), [(0, ""), (1, ""), (5, ""), (5, "%i >= 2 && %tid.x == 40")])
+def test_to_ignore_stops_is_to_continue_from_each(loop, passed, condition):
+    """As GDB has it (5.1.6): the ignore count is that of the crossings, each of which would have stopped."""
+    made = loop.break_at("AGAIN", condition)
+    loop.start()
+    for _ in range(passed + 1):
+        assert loop.resume().reason is Reason.BREAKPOINT
+    expected = loop.time, value(loop, "%i"), made.hits
+    loop.start()
+    made.ignore = passed
+    assert loop.resume().reason is Reason.BREAKPOINT
+    assert (loop.time, value(loop, "%i"), made.hits) == expected
+    assert made.hits == passed + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("", [0, 1, 2, 3, 4, 5, 6, 7, 8]), ("7", [6, 7, 8]), (">= 7", [6, 7, 8]), ("> 7", [7, 8]), ("== 7", [6]), ("=7", [6]),
+        ("<3", [0, 1]), ("<= 3", [0, 1, 2]), ("% 4", [3, 7]),
+    ],
+)  # fmt: skip
+def test_a_hit_condition_chooses_stops(loop, text, values):
+    loop.break_at("AGAIN").hit_condition = hit_condition_of(text)
+    loop.start()
+    found = []
+    while loop.resume().reason is Reason.BREAKPOINT:
+        found.append(value(loop, "%i"))
+    assert found == values
+
+
+@pytest.mark.parametrize("text", ["soon", "%", "% 0", "-1", "1 2"])
+def test_what_is_no_hit_condition_is_refused(text):
+    with pytest.raises(NotThere, match="a hit condition is a number of hits"):
+        hit_condition_of(text)
 
 
 def test_a_step_of_a_source_line_goes_to_the_next_loc(turn):

@@ -137,12 +137,12 @@ def condition(debugger: Debugger, text: str) -> Iterator[Line]:
 
 @command("ignore", usage="NUMBER COUNT", group=GROUP)
 def ignore(debugger: Debugger, text: str) -> Iterator[Line]:
-    """Let the next COUNT warps pass that come to breakpoint NUMBER."""
+    """Let the next COUNT stops at breakpoint NUMBER pass, as so many `continue` would."""
     which, _, count = text.partition(" ")
     made = debugger.session.breakpoints.get(number(which, "the breakpoint"))
     made.ignore = max(number(count.strip(), "the count"), 0)
     verb = "passes" if made.ignore == 1 else "pass"
-    yield Line(f"The next {plural(made.ignore, 'warp')} at breakpoint {made.number} {verb}.")
+    yield Line(f"The next {plural(made.ignore, 'stop')} at breakpoint {made.number} {verb}.")
 
 
 @command("delete", "d", usage="[NUMBER...]", group=GROUP)
@@ -177,7 +177,7 @@ def chosen(debugger: Debugger, text: str) -> list[Breakpoint]:
 
 @command("info breakpoints", "info b", usage="", group=GROUP)
 def info_breakpoints(debugger: Debugger, text: str) -> Iterator[Line]:
-    """List the breakpoints, their conditions, and how many warps have come to them."""
+    """List the breakpoints, their conditions, and how often each has stopped or was let pass."""
     none(text)
     if not debugger.session.breakpoints.all:
         raise BadCommand("there are no breakpoints")

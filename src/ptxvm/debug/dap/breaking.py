@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxvm.algebra.types import Type
-from ptxvm.debug.breakpoints import Breakpoint, line_of
+from ptxvm.debug.breakpoints import Breakpoint, hit_condition_of, line_of
 from ptxvm.debug.dap.adapter import Adapter, handler
 from ptxvm.debug.dap.fields import Arguments, Refused, an_object, needed, objects, text, texts, whole
 from ptxvm.debug.dap.ids import Json, bytes_of, data_identifier, data_of, instruction_at
@@ -23,25 +23,15 @@ def replaced(adapter: Adapter, owner: str, wanted: list[Arguments], make: Callab
     found: list[Json] = []
     for each in wanted:
         try:
-            ignore = hits_to_pass(text(each, "hitCondition", ""))
+            hits = hit_condition_of(text(each, "hitCondition", ""))
             made = make(each)
-            made.ignore = ignore
+            made.hit_condition = hits
         except (NotThere, NoValue, Refused) as wrong:
             found.append({"verified": False, "message": str(wrong)})
             continue
         adapter.owned.setdefault(owner, []).append(made.number)
         found.append({"id": made.number} | adapter.placed(made))
     return found
-
-
-def hits_to_pass(condition: str) -> int:
-    """How many warps pass before one stops: `3` is the third, and so is `>= 3`."""
-    if not condition:
-        return 0
-    try:
-        return max(int(condition.strip().removeprefix(">=").removeprefix("==").strip()) - 1, 0)
-    except ValueError:
-        raise Refused(f"a hit condition is a number, not '{condition}'") from None
 
 
 def break_at(adapter: Adapter, place: str, each: Arguments) -> Breakpoint:
