@@ -167,7 +167,10 @@ def launched(declaration: Declaration, parameters: Parameters, kernel: tuple[str
 @lru_cache(maxsize=64)
 def loaded(source: str, target: str | None, entry: str | None) -> api.Kernel:
     """A kernel, by the path or text of its module; one that is launched again is quicker."""
-    return api.load(source, target).kernel(entry)
+    module = api.load(source, target)
+    if entry is not None and entry not in module.kernels:
+        raise ValueError(f"the module has no kernel '{entry}'; it has {', '.join(module.kernels) or 'none'}")
+    return module.kernel(entry)
 
 
 def arguments(declaration: Declaration, parameters: Parameters) -> Arguments:
@@ -175,9 +178,7 @@ def arguments(declaration: Declaration, parameters: Parameters) -> Arguments:
     seed = parameters.get("seed", 0)
     random = cache(lambda: np.random.default_rng(seed if isinstance(seed, int) else 0))
     texts = declaration.launch.get("args", [])
-    if not isinstance(texts, list):
-        raise ValueError(f"[launch] args is a list, not {texts!r}")  # noqa: TRY004 - of a file, not of a call
-    return [argument(declaration, substituted(each, parameters), random) for each in texts]
+    return [argument(declaration, substituted(each, parameters), random) for each in texts]  # type: ignore[attr-defined]  # a list
 
 
 def argument(declaration: Declaration, value: object, random: Callable[[], np.random.Generator]) -> object:

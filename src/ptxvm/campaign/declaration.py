@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import Field, field, fields
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ptxvm.api import Kernel
+from ptxvm.campaign.expressions import BRACES
 from ptxvm.campaign.parameter_space import ParameterSpace, axes
 from ptxvm.campaign.python_function import PythonFunction
 from ptxvm.dataclass import dataclass
@@ -26,10 +29,10 @@ Table = Mapping[str, object]
 ATTEMPTS = 3
 
 
-def key(default: object, meaning: str) -> Any:  # noqa: ANN401 - of the type of its default, as `dataclasses.field`
-    """A key of a table: its value where it does not stand there, and what it means."""
+def key(default: object, meaning: str, least: float = 0) -> Any:  # noqa: ANN401 - of the type of its default, as `dataclasses.field`
+    """A key of a table: its value where it does not stand there, what it means, and the least that a number may be."""
     how: dict[str, Any] = {"default_factory": lambda: default} if isinstance(default, dict) else {"default": default}
-    return field(metadata={"meaning": meaning, "kind": type(default)}, **how)
+    return field(metadata={"meaning": meaning, "kind": type(default), "least": least}, **how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,9 @@ class Expectation:
 class CaseLimits:
     """What a case may take; more is a failure."""
 
-    seconds: float = key(60.0, "The time of a case.")
+    seconds: float = key(60.0, "The time of a case; `inf` is no limit.", least=0.001)
     memory: int = key(0, "MiB that a case may allocate besides what its process has; 0 is no limit.")
-    attempts: int = key(ATTEMPTS, "How often a case may end its process before that is its failure.")
+    attempts: int = key(ATTEMPTS, "How often a case may end its process before that is its failure.", least=1)
 
 
 TABLES = {"campaign": Subject, "expect": Expectation, "limits": CaseLimits}
@@ -126,10 +129,9 @@ def read_declaration(path: str | Path) -> Declaration:
     """The campaign in a TOML file; ValueError names the key that is wrong."""
     path = Path(path)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as wrong:
+        return declared(tomllib.loads(path.read_text(encoding="utf-8")), path.parent, path.stem)
+    except ValueError as wrong:  # of the text, of TOML, and of what it declares
         raise ValueError(f"{path}: {wrong}") from None
-    return declared(tables, path.parent, path.stem)
 
 
 def declared(tables: Table, folder: str | Path = ".", name: str = "campaign") -> Declaration:
@@ -150,6 +152,7 @@ def declared(tables: Table, folder: str | Path = ".", name: str = "campaign") ->
     expect, limits = fixed(Expectation, "expect", tables), fixed(CaseLimits, "limits", tables)
     found = Declaration(subject, _table(tables, "parameters"), launch, expect, limits, str(Path(folder).resolve()), tables)
     refuse_missing(found)
+    refuse_idle(found)
     return found
 
 
@@ -159,19 +162,20 @@ def fixed(kind: type[T], name: str, tables: Table) -> T:
     values = {}
     for each, value in _table(tables, name).items():
         refuse_unknown(each, known, "key", f" in [{name}]")
-        values[each] = of_kind(f"[{name}] {each}", value, known[each].metadata["kind"])
+        values[each] = of_kind(f"[{name}] {each}", value, known[each])
     return kind(**values)
 
 
-def of_kind(where: str, value: object, kind: type) -> object:
+def of_kind(where: str, value: object, known: Field[object]) -> object:
     """A value of the type of its key; an integer may stand for a float."""
+    kind, least = known.metadata["kind"], known.metadata["least"]
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
         said = {str: "a text", int: "an integer", float: "a number", bool: "true or false", dict: "a table"}[kind]
         raise ValueError(f"{where} is {said}, not {value!r}")
-    if kind in (int, float) and value < 0:  # type: ignore[operator]
-        raise ValueError(f"{where} is 0 or more, not {value!r}")
+    if kind in (int, float) and not value >= least:  # a NaN is not
+        raise ValueError(f"{where} is {least} or more, not {value!r}")
     return value
 
 
@@ -182,11 +186,64 @@ def refuse_unknown(name: str, known: Any, what: str, where: str = "") -> None:  
 
 
 def refuse_missing(declaration: Declaration) -> None:
-    """ValueError for a file that is not there, and for a parameter that has no values."""
+    """ValueError for a file that is not there, a name that says no function, and a parameter that has no values."""
+    subject, expect = declaration.subject, declaration.expect
+    if not subject.name or "/" in subject.name:
+        raise ValueError(f"[campaign] name is that of a folder, without '/', not {subject.name!r}")
+    for name in filter(None, (subject.function, expect.reference)):
+        if not all(name.rpartition(":")):
+            raise ValueError(f"a function is named FILE.py:NAME or MODULE:NAME, not '{name}'")
     for path in declaration.files:
         if not path.is_file():
             raise ValueError(f"there is no file '{path}'")
     _ = declaration.space
+
+
+def refuse_idle(declaration: Declaration) -> None:
+    """ValueError for what would say nothing: what passes whatever happens must not look as if something had held."""
+    subject, expect = declaration.subject, declaration.expect
+    if expect.entry and not expect.kernel:
+        raise ValueError("[expect] entry is a kernel of the module [expect] kernel, which is not there")
+    if math.isinf(expect.relative) or math.isinf(expect.absolute):
+        raise ValueError("[expect] an error that numbers may have is finite")
+    agree: Table = expect.agree  # a file may hold anything
+    for name, values in agree.items():
+        if not isinstance(values, list) or len(values) < 2:
+            raise ValueError(f"[expect] agree: {name} is a list of two values or more, not {values!r}")
+    if subject.function:
+        refuse_for_function(declaration)
+    else:
+        refuse_unused(declaration)
+
+
+def refuse_for_function(declaration: Declaration) -> None:
+    """ValueError for keys that a function does not look at."""
+    idle = [
+        *(f"[launch] {name}" for name in declaration.launch),
+        *(f"[expect] {name}" for name in _table(declaration.tables, "expect") if name != "warnings"),
+        *(["[campaign] entry"] if declaration.subject.entry else []),
+    ]
+    if idle:
+        raise ValueError(f"{idle[0]} is for a kernel: a function launches and compares itself")
+
+
+def refuse_unused(declaration: Declaration) -> None:
+    """ValueError for a parameter that is no option of a launch, and that no expression has: its cases would be alike."""
+    launch = declaration.launch
+    if not isinstance(launch.get("args", []), list):
+        raise ValueError(f"[launch] args is a list, not {launch['args']!r}")  # noqa: TRY004 - of a file, not of a call
+    used = {*launch_options(), "seed", *names_in(launch)}
+    for table, names in (("[parameters]", declaration.parameters), ("[expect] agree:", declaration.expect.agree)):
+        if unused := [name for name in names if name not in used]:
+            said = f"{table} {unused[0]} changes nothing: it is no option of a launch, and in no expression in [launch]"
+            raise ValueError("; ".join(filter(None, (said, did_you_mean(unused[0], launch_options())))))
+
+
+def names_in(launch: Table) -> set[str]:
+    """The names in the expressions of a table, or what stands there for one."""
+    texts = [text for value in launch.values() for text in (value if isinstance(value, list) else [value])]
+    expressions = [found for text in texts if isinstance(text, str) for found in BRACES.findall(text)]
+    return {name for expression in expressions for name in re.findall(r"[^\W\d]\w*", expression)}
 
 
 def _table(tables: Table, name: str) -> Table:

@@ -70,4 +70,4 @@ def _is_known(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in FUNCTIONS and not call.keywords
 
 
-__all__ = ["FUNCTIONS", "evaluated", "substituted"]
+__all__ = ["BRACES", "FUNCTIONS", "evaluated", "substituted"]

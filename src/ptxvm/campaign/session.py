@@ -78,6 +78,7 @@ def campaign(
     what: str | os.PathLike[str] | Mapping[str, Mapping[str, object]] | Function,
     parameters: Mapping[str, object] | None = None,
     *,
+    limits: Mapping[str, object] | None = None,
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -88,14 +89,15 @@ def campaign(
     """Run a kernel or a function over parameters, on the cores of this machine or on a Dask cluster, and return what failed.
 
     `what` is a TOML file, its tables as a mapping, or a function at the top of a file, which is called with `parameters`: a
-    mapping of names to lists of values.  The results are in `folder`, by default `NAME.campaign`; a campaign that was
+    mapping of names to lists of values.  `limits` is what a case of a function may take, as in the table of a file: `seconds`,
+    `memory` (MiB) and `attempts`.  The results are in `folder`, by default `NAME.campaign`; a campaign that was
     interrupted goes on there.  `workers` is the number of processes, by default one for each core, `scheduler` the address
     of a Dask cluster (`tcp://host:8786`).  With `shrink` the first case of each failure is made small, and written as a
     test.  With `parquet` the results are written to that file at the end, too.  `progress` is called with how many cases have
     ended, failed, and are to be run.  Raises ValueError where the declaration is wrong, TypeError, and ImportError where an
     extra is not installed.
     """
-    declaration = declaration_of(what, parameters)
+    declaration = declaration_of(what, parameters, limits)
     if parquet is not None:
         libraries()  # the extra is asked for before cases run
     workers = os.cpu_count() or 1 if workers is None else options.count("workers", workers)
@@ -131,13 +133,18 @@ def runner(workload: Workload, workers: int, scheduler: str | None, limits: Case
     return Cluster(workload, scheduler, limits)
 
 
-def declaration_of(what: object, parameters: Mapping[str, object] | None) -> Declaration:
+def declaration_of(
+    what: object, parameters: Mapping[str, object] | None, limits: Mapping[str, object] | None = None
+) -> Declaration:
     """The declaration that a caller means."""
+    if callable(what):
+        subject = {"name": getattr(what, "__name__", "campaign"), "function": named(what)}
+        tables = {"campaign": subject, "parameters": dict(parameters or {})}
+        return declared(tables if limits is None else {**tables, "limits": limits})
+    if parameters is not None or limits is not None:
+        raise TypeError("parameters and limits are those of a function; a file or a mapping has them in its tables")
     if isinstance(what, str | os.PathLike):
         return read_declaration(Path(what))
     if isinstance(what, Mapping):
         return declared(what)
-    if callable(what):
-        subject = {"name": getattr(what, "__name__", "campaign"), "function": named(what)}
-        return declared({"campaign": subject, "parameters": dict(parameters or {})})
     raise TypeError(f"a campaign is a TOML file, its tables or a function, not {options.shown(what)}")

@@ -88,6 +88,11 @@ def test_what_is_no_launch_is_an_error_by_name(subjects: Path) -> None:
     assert "it may be 1 to 1024" in found[1, 2000].message
     found = saxpy(subjects, parameters={"n": [1], "block": [32], "engine": ["gpu"]})
     assert "engine" in found[1, 32, "gpu"].message
+    found = saxpy(subjects, campaign={"kernel": SAXPY, "entry": "axpy"}, parameters={"n": [1], "block": [32]})
+    assert (found[1, 32].reason, found[1, 32].message) == (
+        "error ValueError",
+        "ValueError: the module has no kernel 'axpy'; it has saxpy",
+    )
 
 
 def test_a_wrong_value_in_a_function_has_its_place_and_a_refusal_of_ptxvm_its_message(tmp_path: Path) -> None:

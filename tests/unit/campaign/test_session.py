@@ -34,6 +34,24 @@ def test_parameters_may_stand_behind_a_function(tmp_path: Path, subjects: Path, 
     assert [each.parameters for each in found.failures()] == [{"n": 3}]
 
 
+def test_a_function_has_limits(tmp_path: Path, subjects: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case that takes longer, or allocates more, fails by name, and the others go on."""
+    monkeypatch.syspath_prepend(subjects.parent)
+    case = importlib.import_module(subjects.stem)
+    limits = {"seconds": 5, "memory": 64}
+    found = ptxvm.campaign(case.allocates, {"n": [1, 200]}, limits=limits, folder=tmp_path / "memory", workers=1, shrink=False)
+    assert [(each.parameters, each.outcome.verdict) for each in found.failures()] == [({"n": 200}, Verdict.MEMORY)]
+    limits = {"seconds": 0.5}
+    found = ptxvm.campaign(case.sleeps, {"n": [0, 1]}, limits=limits, folder=tmp_path / "time", workers=1, shrink=False)
+    assert [(each.parameters, each.outcome.verdict) for each in found.failures()] == [({"n": 1}, Verdict.TIMEOUT)]
+
+
+@pytest.mark.parametrize("more", [{"parameters": {"n": [1]}}, {"limits": {"seconds": 5}}])
+def test_what_is_declared_has_its_parameters_and_limits_there(more: dict[str, dict[str, object]]) -> None:
+    with pytest.raises(TypeError, match="parameters and limits are those of a function"):
+        campaign({"campaign": {"function": "json:dumps"}}, **more)  # type: ignore[arg-type]
+
+
 def write(where: Path, subjects: Path, function: str, **parameters: object) -> Path:
     file = where / "campaign.toml"
     extra = "".join(f"{name} = {json.dumps(value)}\n" for name, value in parameters.items())

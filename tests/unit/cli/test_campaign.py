@@ -36,8 +36,8 @@ def test_what_failed_is_listed(file: Path, capsys: pytest.CaptureFixture[str]) -
     ("text", "said"),
     [
         (None, "no such file: 'odd.toml'"),
-        ("[campaign]\n", "[campaign] names what is run: a kernel or a function, and not both"),
-        ("[campain]\n", "no table is called 'campain'; did you mean `campaign`?"),
+        ("[campaign]\n", "odd.toml: [campaign] names what is run: a kernel or a function, and not both"),
+        ("[campain]\n", "odd.toml: no table is called 'campain'; did you mean `campaign`?"),
         ("x", "odd.toml: Expected '=' after a key in a key/value pair (at end of document)"),
     ],
 )

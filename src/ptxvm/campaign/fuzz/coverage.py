@@ -11,8 +11,8 @@ from typing import Any
 import ptxvm.syntax
 
 PACKAGE = str(Path(ptxvm.syntax.__file__).parents[1])
-EVERY = 64
-"""One case of so many is traced: that takes four times as long."""
+EVERY = 256
+"""One case of so many is traced: that takes ten times as long."""
 
 
 class Coverage:
