@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.cli.explain_instruction import Rows, chosen, print_reading
-from ptxvm.cli.terminal import console, labelled, tinted
+from ptxvm.cli.terminal import GAP, LABEL, console, labelled, tinted, width
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import plural
 from ptxvm.profile.warp_accesses import LINE, SECTOR, WORD
@@ -23,7 +23,7 @@ WHOLE, PARTLY, UNTOUCHED, CONFLICT = "green", "yellow", "dim", "red"
 
 def accessed(place: Place, named: Mapping[str, str]) -> WarpAccess:
     """The access with the addresses that are given; otherwise lanes are neighbours."""
-    values = named or {place.register: f"{LANE}*{place.size}"}
+    values = named or {place.register: neighbours_at(place)}
     inputs = chosen(values, {place.register: place.type}, "for its address the instruction does", lane_values)
     return access_of(place, inputs[place.register])
 
@@ -32,13 +32,28 @@ def explain_access(reading: Reading, place: Place, named: Mapping[str, str]) -> 
     """Print what an instruction is, and what it touches."""
     access = accessed(place, named)
     print_reading(reading)
+    console().print()
+    print_access(place, access, place.register if named else neighbours_at(place))
+    return access
+
+
+def neighbours_at(place: Place) -> str:
+    """Addresses where each lane accesses what lies behind that of the lane before."""
+    return f"{LANE}*{place.size}"
+
+
+def print_access(place: Place, access: WarpAccess, base: str) -> None:
+    """Print what lanes touch, at a register or another base."""
     out = console()
-    out.print()
-    where = f"at lane*{place.size}" if not named else f"at {place.register}"
+    if not access.addresses:
+        out.print(labelled("memory", [("is not accessed: the guard is false in every lane",)]))
+        return
     offset = f"{place.offset:+}" if place.offset else ""
-    lanes = "each lane" if place.lanes == WARP else f"each of lanes 0-{place.lanes - 1}"
+    active = list(access.addresses)
+    one, several = f"lane {active[0]}", f"each of lanes {in_ranges(active)}"
+    lanes = "each lane" if len(active) == WARP else several if active[1:] else one
     together = f"{plural(place.size, 'byte')} for {lanes}"
-    out.print(labelled("memory", [(f"{together} {where}{offset}, from {min(access.addresses.values()):#x} on",)]))
+    out.print(labelled("memory", [(f"{together} at {base}{offset}, from {min(access.addresses.values()):#x} on",)]))
     if access.misaligned:
         lanes = in_ranges(access.misaligned)
         out.print(labelled("fault", [(f"misaligned: an address is a multiple of {place.size}; not that of lanes {lanes}",)]))
@@ -52,8 +67,10 @@ def explain_access(reading: Reading, place: Place, named: Mapping[str, str]) -> 
         out.print(tinted("contention", rows, [(CONFLICT if len(rows) > 1 else WHOLE,)] * len(rows)))
     if place.space is not Space.SHARED and not access.misaligned:
         out.print()
-        out.print(tinted("lanes", lines(access), tints(access)))
-    return access
+        rows, styles = lines(access), tints(access)
+        if sum(max(map(len, column)) + len(GAP) for column in zip(*rows, strict=True)) > width() - LABEL:
+            rows, styles = by_sector(access)
+        out.print(tinted("lanes", rows, styles))
 
 
 def contention(access: WarpAccess) -> Rows:
@@ -87,6 +104,13 @@ def lines(access: WarpAccess) -> Rows:
     cells = [[in_ranges(found[n]) if n in found else "-" for n in row] for row in numbers]
     head: tuple[str, ...] = ("line", *(f"+{n * SECTOR}" for n in range(LINE // SECTOR)))
     return [head, *((f"{line:#x}", *row) for line, row in zip(access.lines, cells, strict=True))]
+
+
+def by_sector(access: WarpAccess) -> tuple[Rows, Rows]:
+    """The lanes that access each sector, a row for each sector, with its colours."""
+    found = access.sectors.items()
+    rows: Rows = [("sector", "lanes"), *((access.address_text(number * SECTOR), in_ranges(lanes)) for number, lanes in found)]
+    return rows, [("bold", "bold"), *(("", tint(access, number)) for number, _ in found)]
 
 
 def tints(access: WarpAccess) -> Rows:

@@ -10,8 +10,17 @@ from pathlib import Path
 from rich.text import Text
 
 from ptxvm.algebra.types import pred
-from ptxvm.cli.explain_access import explain_access
-from ptxvm.cli.explain_instruction import Rows, chosen, explain_instruction, options, print_insight, print_reading, shown
+from ptxvm.cli.explain_access import explain_access, neighbours_at, print_access
+from ptxvm.cli.explain_instruction import (
+    Rows,
+    chosen,
+    explain_instruction,
+    no_result,
+    options,
+    print_insight,
+    print_reading,
+    shown,
+)
 from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.terminal import GAP, LABEL, aligned, console, filled, has_color, labelled, width
 from ptxvm.diagnostics import render
@@ -33,12 +42,14 @@ from ptxvm.reference.warp import (
     NotTogether,
     WarpStep,
     can_run,
+    goes_on,
     is_collective,
     lane_values,
     masks,
     needed,
     optional,
     run,
+    written_by,
 )
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
@@ -70,7 +81,7 @@ def explain_text(subject: str, values: Sequence[str], svg: str | None = None) ->
 def explain_readings(readings: Sequence[Reading], values: Mapping[str, str]) -> list[str]:
     """Print what instructions are and do: one access, one lane, or a warp; the pictures of it."""
     first, *others = readings
-    if not others and (place := place_of(first)) is not None:
+    if not others and not _guarded(first) and (place := place_of(first)) is not None:
         access = explain_access(first, place, values)
         print_fragments(first.decoded)
         print_matrices(first)
@@ -93,26 +104,28 @@ def write_pictures(path: str, drawn: Sequence[str]) -> None:
 def explain_lanes(readings: Sequence[Reading], values: Mapping[str, str]) -> list[str]:
     """Print what instructions do in the lanes of a warp; the pictures of it."""
     alone = len(readings) == 1
-    runs = [can_run(reading) for reading in readings]
-    if values and not all(runs):
-        text = readings[runs.index(False)].text
-        raise WrongCall(f"--set has no use here: '{text}' does not work on registers alone")
+    followed = readings if alone else readings[:-1]
+    jump = next((reading for reading in followed if not goes_on(reading)), None)
+    possible = jump is None
+    if values and jump is not None:
+        raise WrongCall(f"--set has no use here: '{jump.text}' {no_result(jump)}")
     try:
-        inputs = inputs_of(readings, values) if all(runs) else {}
-        steps = run(readings, inputs) if all(runs) and inputs.keys() >= needed(readings).keys() else []
+        inputs = inputs_of(readings, values) if possible else {}
+        steps = run(readings, inputs) if possible and inputs.keys() >= needed(readings).keys() else []
     except NotTogether as wrong:
         raise WrongCall(str(wrong)) from None
     if alone:
         print_reading(readings[0])
         print_fragments(readings[0].decoded)
-        if inputs or any(step.outputs for step in steps) or (all(runs) and not steps):
+        print_matrices(readings[0])
+        if inputs or any(step.outputs or step.access for step in steps) or (possible and not steps):
             console().print()
     print_inputs(readings, inputs)
     if alone:
-        print_results(steps, masks(readings))
+        print_results(steps, masks(readings), last=True)
     else:
         print_sequence(readings, steps)
-    if all(runs) and not steps:
+    if possible and not steps:
         if not alone:
             console().print()
         console().print(labelled("result", [(f"depends on values: {options(list(needed(readings)))}",)]))
@@ -131,7 +144,7 @@ def named(values: Sequence[str]) -> dict[str, str]:
 
 
 def _guarded(reading: Reading) -> bool:
-    return reading.bound.node.guard is not None and can_run(reading)
+    return reading.bound.node.guard is not None
 
 
 def _of_lanes(values: Mapping[str, str]) -> bool:
@@ -142,7 +155,9 @@ def _of_lanes(values: Mapping[str, str]) -> bool:
 def inputs_of(readings: Sequence[Reading], values: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
     """The registers that are read, in all lanes; what lanes exchange has their numbers where nothing is given."""
     known = needed(readings)
-    if not values and any(map(is_collective, readings)) and not any(fragments_of(reading.decoded) for reading in readings):
+    if not values and len(readings) == 1 and (place := place_of(readings[0])) is not None:
+        values = {name: USUAL_PREDICATE if type is pred else neighbours_at(place) for name, type in known.items()}
+    elif not values and any(map(is_collective, readings)) and not any(fragments_of(each.decoded) for each in readings):
         values = {name: USUAL_PREDICATE if type is pred else USUAL for name, type in known.items()}
     reader = "the instruction does" if len(readings) == 1 else "the instructions do"
     return chosen(values, known, reader, lane_values, optional(readings))
@@ -160,9 +175,16 @@ def print_inputs(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ..
         console().print(labelled("values", rows))
 
 
-def print_results(steps: Sequence[WarpStep], of_lanes: Collection[str]) -> None:
-    """What each instruction wrote; the bits of some registers are lanes."""
+def print_results(steps: Sequence[WarpStep], of_lanes: Collection[str], *, last: bool = False) -> None:
+    """What each instruction accessed and wrote; the bits of some registers are lanes.
+
+    What the `last` instruction loads is left out where it has no value: nothing goes on with it.
+    """
     for step in steps:
+        if (place := place_of(step.reading)) is not None and step.access is not None:
+            print_access(place, step.access, place.register)
+        if step.unknown and last:
+            continue
         rows = results(step, of_lanes)
         if rows or step.reading.decoded.destinations():
             console().print(labelled("result", rows or [("is thrown away: `_`",)]))
@@ -179,11 +201,13 @@ def print_sequence(readings: Sequence[Reading], steps: Sequence[WarpStep]) -> No
         if steps:
             known = {lanes.name: lanes.bits[0] for step in steps[:n] for lanes in step.outputs if lanes.is_uniform}
             print_insight(reading, known)
-            print_results(steps[n : n + 1], masks(readings))
+            print_results(steps[n : n + 1], masks(readings), last=n == len(readings) - 1 and not can_run(reading))
 
 
 def results(step: WarpStep, of_lanes: Collection[str]) -> Rows:
     """The rows of what an instruction wrote; the bits of some registers are lanes."""
+    if step.unknown:
+        return [without_value(step)]
     if step.outputs and not any(step.outputs[0].active):
         return [row for lanes in step.outputs for row in unwritten(lanes)]
     rows = [row for lanes in step.outputs for row in in_lanes(lanes, of_lanes)]
@@ -193,6 +217,14 @@ def results(step: WarpStep, of_lanes: Collection[str]) -> Rows:
     if not all(kept):
         rows.append(("", f"a lane with {UNKNOWN} has its old value, which is not known: its guard is false"))
     return rows
+
+
+def without_value(step: WarpStep) -> tuple[str, ...]:
+    """Why it is not known what an instruction wrote."""
+    lacking = " and ".join(step.unknown)
+    if {name for name, _ in written_by(step.reading)} >= {*step.unknown} and not can_run(step.reading):
+        return (lacking, f"is not known; to go on with a value: {options(step.unknown)}")
+    return (f"depends on {lacking}, which {'is' if len(step.unknown) == 1 else 'are'} not known",)
 
 
 def unwritten(lanes: Lanes) -> Rows:

@@ -120,23 +120,45 @@ def labelled(label: str, rows: Rows, *, right: bool = False) -> Text:
     """Rows behind a label: cells are aligned, those after the first to the right if so wished; the last is wrapped."""
     from rich.text import Text
 
+    lines = aligned(rows, _all_right(right=right), width() - LABEL - len(GAP))
+    return _behind(label, [Text(line) for line in lines])
+
+
+def _all_right(*, right: bool) -> set[int]:
+    """The columns that stand to the right: all but the first, or none."""
+    return {*range(1, 99)} if right else set()
+
+
+def _behind(label: str, lines: Sequence[Text]) -> Text:
+    """Lines behind a label, which stands before the first."""
+    from rich.text import Text
+
     made = Text()
-    for n, line in enumerate(aligned(rows, {*range(1, 99)} if right else set(), width() - LABEL - len(GAP))):
-        made.append(f"{'' if n else label:<{LABEL}}{GAP}", "bold").append(f"{line}\n")
+    for n, line in enumerate(lines):
+        made.append(f"{'' if n else label:<{LABEL}}{GAP}", "bold").append_text(line).append("\n")
     made.rstrip()
     return made
 
 
 def tinted(label: str, rows: Rows, styles: Rows, *, right: bool = False) -> Text:
     """Rows behind a label, each cell in the style at its place; an empty style is the usual one."""
-    made, at = labelled(label, rows, right=right), len(label)
-    for cells, wanted in zip(rows, styles, strict=True):
-        for cell, style in zip(cells, wanted, strict=True):
-            for word in cell.split():  # the last cell of a row may be wrapped
-                at = made.plain.index(word, at)
-                made.stylize(style, at, at + len(word))
-                at += len(word)
-    return made
+    from rich.text import Text
+
+    lines = []
+    for row, cells in _cells(rows, _all_right(right=right), width() - LABEL - len(GAP)):
+        line = Text(GAP).join([_styled(cell, style) for cell, style in zip(cells, styles[row], strict=True)])
+        line.rstrip()
+        lines.append(line)
+    return _behind(label, lines)
+
+
+def _styled(cell: str, style: str) -> Text:
+    """A cell whose words have a style, but not the blanks around them."""
+    from rich.text import Text
+
+    words = cell.strip()
+    before, _, after = cell.partition(words) if words else (cell, "", "")
+    return Text.assemble(before, (words, style), after)
 
 
 def tabulated(headings: Sequence[str], rows: Rows, right: Collection[int] = ()) -> Text:
@@ -152,6 +174,12 @@ def aligned(rows: Rows, right: Collection[int], columns: int) -> Iterator[str]:
 
     Numbers, which stand in the columns of `right`, are not wrapped.
     """
+    for _, cells in _cells(rows, right, columns):
+        yield GAP.join(cells).rstrip()
+
+
+def _cells(rows: Rows, right: Collection[int], columns: int) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line, as wide as their columns, with the number of the row."""
     count = max(map(len, rows))
     last = max((len(row[-1]) for row in rows if len(row) == count), default=0)
     widths = [max(len(row[n]) for row in rows if len(row) > n + 1) for n in range(count - 1)]
@@ -161,10 +189,10 @@ def aligned(rows: Rows, right: Collection[int], columns: int) -> Iterator[str]:
             break
         widths[widest] = max(LEAST, widths[widest] - excess)
     numbers = last if count - 1 in right else 0
-    for row in rows:
+    for number, row in enumerate(rows):
         before = widths[: len(row) - 1]
         rest = max(LEAST, columns - sum(before) - len(GAP) * len(before))
         cells = [wrapped(cell, wide) for cell, wide in zip(row, [*before, rest], strict=True)]
         for parts in zip_longest(*cells, fillvalue=""):
             padded = [f"{c:>{w}}" if n in right else f"{c:<{w}}" for n, (c, w) in enumerate(zip(parts, before, strict=False))]
-            yield GAP.join([*padded, f"{parts[-1]:>{numbers}}"]).rstrip()
+            yield number, [*padded, f"{parts[-1]:>{numbers}}"]

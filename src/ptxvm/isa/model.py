@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property, lru_cache, wraps
@@ -42,6 +43,12 @@ Check: TypeAlias = Callable[["Decoded"], "str | Problem | None"]
 
 Condition: TypeAlias = Callable[["Decoded"], bool]
 """A question about a decoded instruction."""
+
+
+def in_words(condition: Condition) -> str:
+    """The name of a condition as words: `fp8 on sm_89`."""
+    return re.sub(r"(?<!sm)_", " ", condition.__name__)
+
 
 Meaning: TypeAlias = Callable[..., Any]
 """What an instruction does: a function of the decoded instruction, its operands and ports; it gives the results."""
@@ -496,7 +503,7 @@ class Decoded:
                 found.append((hit[0] if hit else self.form.opcode, wanted))
         for condition, need in self.of.conditional_needs:
             if condition(self):
-                found.append((condition.__name__.replace("_", " "), parse_need(need)))
+                found.append((in_words(condition), parse_need(need)))
         return found
 
     def destinations(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ptxvm.reference.warp import LANE, NotTogether, can_run, lane_values, needed
 def computed(reading: Reading, given: Mapping[str, str]) -> dict[str, object]:
     """The values that lanes read and write, and the pictures; a register that has no value has the number of the lane."""
     try:
-        if (place := place_of(reading)) is not None:
+        if reading.bound.node.guard is None and (place := place_of(reading)) is not None:
             usual = f"{LANE}*{place.size}"
             value = given.get(place.register, usual)
             access = access_of(place, lane_values(value, place.type))

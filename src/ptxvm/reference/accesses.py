@@ -144,10 +144,10 @@ class WarpAccess:
 def place_of(reading: Reading) -> Place | None:
     """Where an instruction accesses memory, if it makes one access for each lane, at an address in a register.
 
-    Of ldmatrix and stmatrix these are rows of matrices.  None with a guard: which lanes access memory is not known then.
+    Of ldmatrix and stmatrix these are rows of matrices.  A guard may keep lanes from it.
     """
     addresses = [node for node in reading.bound.operands.values() if isinstance(node, tree.Address)]
-    if len(addresses) != 1 or len(addresses[0].items) > 1 or reading.bound.node.guard:
+    if len(addresses) != 1 or len(addresses[0].items) > 1:
         return None
     base, offset = _parts(addresses[0].items[0])
     if base is None or base.text not in reading.names.registers:
@@ -174,10 +174,11 @@ def _parts(node: tree.Operand) -> tuple[tree.Name | None, int]:
     return None, 0
 
 
-def access_of(place: Place, registers: Sequence[int]) -> WarpAccess:
-    """The access with the values of the register in each lane."""
+def access_of(place: Place, registers: Sequence[int], active: Sequence[bool] = (True,) * WARP) -> WarpAccess:
+    """The access with the values of the register in each lane, of the active ones."""
     most = (1 << place.type.bits) - 1
-    addresses = {lane: value + place.offset & most for lane, value in enumerate(registers[: place.lanes])}
+    values = enumerate(registers[: place.lanes])
+    addresses = {lane: value + place.offset & most for lane, value in values if active[lane]}
     return WarpAccess(place.space, place.size, addresses)
 
 

@@ -42,7 +42,7 @@ def of_computation(reading: Reading, inputs: Mapping[str, int]) -> list[str]:
 
 
 def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]], steps: Sequence[WarpStep]) -> list[str]:
-    """What a warp does: the registers of its lanes, and the fragments of matrices."""
+    """What a warp does: the registers of its lanes, the fragments of matrices, and the memory that it accesses."""
     drawn = [
         matrix_of_fragment(matrix_of(reading.decoded, operand), fragment)
         for reading in readings
@@ -51,7 +51,8 @@ def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]],
     known = needed(readings) | optional(readings) if inputs else {}
     registers = [Lanes(name, known[name], bits) for name, bits in inputs.items()]
     registers += [lanes for step in steps for lanes in step.outputs]
-    return [*drawn, registers_of_lanes(registers)] if registers else drawn
+    accesses = [memory_of_access(step.access) for step in steps if step.access is not None and step.access.addresses]
+    return [*drawn, *([registers_of_lanes(registers)] if registers else []), *accesses]
 
 
 # ── lanes ───────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.matrix import variants_of_matrices
-from ptxvm.isa.model import ISA, Instruction, OperandType
+from ptxvm.isa.model import ISA, Instruction, OperandType, in_words
 from ptxvm.isa.notation import ModifierSlot
 
 EFFECTS = {
@@ -110,7 +110,7 @@ class Page:
     @cached_property
     def needs(self) -> list[tuple[str, str]]:
         """What it needs, and what single modifiers and other conditions need: `(".ftz", "PTX 1.4")`."""
-        named = [(c.__name__.replace("_", " "), need) for c, need in self.of.conditional_needs if c.__name__.isidentifier()]
+        named = [(in_words(c), need) for c, need in self.of.conditional_needs if c.__name__.isidentifier()]
         return [*((words, need) for words, need in self._needed() if words or need != "PTX 1.0"), *named] or [("", "PTX 1.0")]
 
     def _needed(self) -> Iterator[tuple[str, str]]:

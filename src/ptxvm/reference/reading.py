@@ -6,9 +6,11 @@ take the instruction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
+from ptxvm.algebra.types import Type
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
@@ -66,13 +68,17 @@ class NotUnderstood(Exception):  # noqa: N818 - it says what happened
         self.source, self.diagnostics = source, list(diagnostics)
 
 
-def read(text: str) -> Reading:
-    """The instruction in a text, with or without its semicolon; raises `NotUnderstood`."""
+def read(text: str, registers: Mapping[str, Type] = MappingProxyType({})) -> Reading:
+    """The instruction in a text, with or without its semicolon; raises `NotUnderstood`.
+
+    `registers` are types that are known; what the form asks for counts for the others.
+    """
     load_catalog()
     source = Source(_ended(text), "<instruction>")
     node = _parse(source)
     refusals: list[list[Diagnostic]] = []
     for names, decoded in _guesses(node):
+        names.registers |= {name: type for name, type in registers.items() if name in names.registers}
         refused: list[Diagnostic] = []
         for setting in _settings(decoded):
             result = _analyse(source, names, setting)
@@ -94,7 +100,34 @@ def read_all(text: str) -> list[Reading]:
     statements = [s for s in _body(module) if start <= s.start < start + len(text)]
     if wrong or len(statements) < 2 or not all(isinstance(s, tree.Instruction) for s in statements):
         return [read(text)]
-    return [read(whole[s.start : s.end]) for s in statements]
+    texts = [whole[s.start : s.end] for s in statements]
+    readings = [read(each) for each in texts]
+    registers = dict(_agreed(texts, readings))
+    return [read(each, registers) for each in texts] if registers else readings
+
+
+def _agreed(texts: Sequence[str], readings: Sequence[Reading]) -> Iterator[tuple[str, Type]]:
+    """A type for each register that instructions take for several sizes: one that all of them take.
+
+    An address may have 32 bits, and a register may be wider than what is loaded into it.
+    """
+    types: dict[str, list[Type]] = {}
+    for reading in readings:
+        for name, type in reading.names.registers.items():
+            types.setdefault(name, []).append(type)
+    for name, found in types.items():
+        if len({type.bits for type in found}) > 1:
+            users = [text for text, each in zip(texts, readings, strict=True) if name in each.names.registers]
+            yield from ((name, type) for type in found if all(_takes(text, name, type) for text in users))
+
+
+def _takes(text: str, name: str, type: Type) -> bool:
+    """Does the instruction take a register of this type?"""
+    try:
+        read(text, {name: type})
+    except NotUnderstood:
+        return False
+    return True
 
 
 def _ended(text: str) -> str:

@@ -1,17 +1,20 @@
 """Runs instructions on one warp, whose 32 lanes have registers of their own, and tells what each instruction wrote.
 
 The instructions stand in a kernel of one warp, which loads the registers that they read and stores those that they write after
-each of them.  It runs on the interpreter.
+each of them.  It runs on the interpreter.  Instructions that do more than compute registers, such as loads, do not run: of an
+access the addresses are told, and a value may be given for what a register gets.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import count
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
 from ptxvm.analysis import constants
 from ptxvm.analysis.shapes import names_in
@@ -19,6 +22,7 @@ from ptxvm.api import Kernel, load
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.isa.special_registers import WARP, SpecialRegister, lookup
+from ptxvm.reference.accesses import Place, WarpAccess, access_of, place_of
 from ptxvm.reference.evaluation import CARRY, BadValue, bits_of, computes_registers, names_an_address, wanted
 from ptxvm.reference.inference import Names
 from ptxvm.reference.reading import Reading
@@ -57,10 +61,15 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class WarpStep:
-    """An instruction, and what it wrote."""
+    """An instruction, what it wrote, and what it accessed.
+
+    `unknown` are registers without a value: those that the instruction depends on, or that only memory would give.
+    """
 
     reading: Reading
     outputs: tuple[Lanes, ...]
+    access: WarpAccess | None = None
+    unknown: tuple[str, ...] = ()
 
 
 class NotTogether(ValueError):  # noqa: N818 - it says what is wrong
@@ -71,8 +80,17 @@ class NotTogether(ValueError):  # noqa: N818 - it says what is wrong
 
 
 def can_run(reading: Reading) -> bool:
-    """Does the instruction work on registers alone, those of other lanes included?"""
-    return computes_registers(reading) and not names_an_address(reading)
+    """Does the instruction work on registers alone, those of other lanes included?
+
+    A generic address of global memory is its address there (PTX 6.4.1.1), so that `cvta` of one is a copy.
+    """
+    copies = reading.decoded.form.opcode == "cvta" and reading.decoded.ss == Space.GLOBAL
+    return (computes_registers(reading) or copies) and not names_an_address(reading)
+
+
+def goes_on(reading: Reading) -> bool:
+    """Does the next instruction follow, whatever this one does?"""
+    return "flow" not in reading.decoded.of.effects
 
 
 def is_collective(reading: Reading) -> bool:
@@ -89,25 +107,43 @@ def needed(readings: Sequence[Reading]) -> dict[str, Type]:
     found: dict[str, Type] = {}
     written: set[str] = set()
     for reading in readings:
-        for name, type in [*wanted(reading).items(), *_guard(reading)]:
+        for name, type in _reads(reading).items():
             if name not in written and (name == CARRY or name in reading.names.registers):
                 found.setdefault(name, type)
-        if reading.bound.node.guard is None:
-            written |= {name for name, _ in written_by(reading)}
-            written |= {CARRY} if reading.bound.summary.writes_carry else set()
+        if reading.bound.node.guard is None or not can_run(reading):
+            written |= dict(_writes(reading)).keys()
     return found
+
+
+def _reads(reading: Reading) -> dict[str, Type]:
+    """The registers that decide what the instruction writes, or where it accesses memory, with their types."""
+    place = None if can_run(reading) else place_of(reading)
+    found = wanted(reading) if can_run(reading) else {place.register: place.type} if place is not None else {}
+    guard = reading.bound.node.guard
+    return found if guard is None else {**found, guard.name.text: pred}
+
+
+def _writes(reading: Reading) -> list[tuple[str, Type]]:
+    """The registers that it writes, the carry flag included."""
+    return [*written_by(reading), *([(CARRY, pred)] if reading.bound.summary.writes_carry else [])]
+
+
+def loaded(readings: Sequence[Reading]) -> dict[str, Type]:
+    """The registers that get what only memory has, or another place beside registers, with their types."""
+    read = needed(readings)
+    return {name: type for each in readings if not can_run(each) for name, type in written_by(each) if name not in read}
 
 
 def optional(readings: Sequence[Reading]) -> dict[str, Type]:
     """What may be given beside what is `needed`, each with its type.
 
-    Special registers, which else are those of a kernel of one warp; and registers that no instruction reads, but of which a
-    lane keeps the old value where its guard is false.
+    Special registers, which else are those of a kernel of one warp; what is `loaded`; and registers that no instruction reads,
+    but of which a lane keeps the old value where its guard is false.
     """
     read, written = needed(readings), set[str]()
-    found: dict[str, Type] = {}
+    found = loaded(readings)
     for reading in readings:
-        found |= _special_registers(reading)
+        found |= _special_registers(reading) if can_run(reading) else {}
         names = dict(written_by(reading))
         if reading.bound.node.guard is None:
             written |= names.keys()
@@ -148,11 +184,6 @@ def masks(readings: Sequence[Reading]) -> set[str]:
         if "mask" in reading.decoded.operand_type(operand).marks and reading.decoded.type_of(operand) is not pred
         for name in names_in(node)
     }
-
-
-def _guard(reading: Reading) -> list[tuple[str, Type]]:
-    guard = reading.bound.node.guard
-    return [] if guard is None else [(guard.name.text, pred)]
 
 
 FRACTION = re.compile(r"\d\.|\.\d|\d[eE][-+]?\d")
@@ -207,73 +238,115 @@ def run(readings: Sequence[Reading], values: Mapping[str, tuple[int, ...]]) -> l
     Raises `NotTogether` where no version and target takes them all, or a register has two sizes.
     """
     inputs = needed(readings) | {name: type for name, type in optional(readings).items() if name in values}
-    outputs = [[*written_by(reading), *([(CARRY, pred)] if reading.bound.summary.writes_carry else [])] for reading in readings]
+    later = loaded(readings).keys() & inputs.keys()
+    plan = list(_planned(readings, later))
     memory = np.zeros((max(1, len(inputs)), WARP, SLOT), np.uint8)
     for n, name in enumerate(inputs):
         for lane, bits in enumerate(values[name]):
             memory[n, lane] = np.frombuffer(bits.to_bytes(SLOT, "little"), np.uint8)
-    kernel_text = list(_body(readings, inputs, outputs))
-    count = sum(map(len, outputs)) + len(readings)
-    found = np.zeros((max(1, count), WARP, SLOT), np.uint8)
+    kernel_text = list(_body(plan, inputs, later))
+    found = np.zeros((max(1, sum(each.slots for each in plan)), WARP, SLOT), np.uint8)
     _loaded(readings, kernel_text).launch(1, WARP, [memory, found], engine="interp")
-    return list(_steps(readings, outputs, found, dict.fromkeys(inputs, (True,) * WARP)))
+    return list(_steps(plan, found, dict.fromkeys(inputs.keys() - later, (True,) * WARP)))
 
 
-def _steps(
-    readings: Sequence[Reading],
-    outputs: Sequence[list[tuple[str, Type]]],
-    found: np.ndarray,
-    known: dict[str, tuple[bool, ...]],
-) -> Iterator[WarpStep]:
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """An instruction in the kernel: where it accesses memory, and what it writes, as far as both have values.
+
+    `unknown` are registers without a value: those that it depends on, or that only memory would give.
+    """
+
+    reading: Reading
+    place: Place | None
+    outputs: Sequence[tuple[str, Type]]
+    unknown: tuple[str, ...]
+
+    @property
+    def slots(self) -> int:
+        """Registers that are stored for it: the lanes that are active, the address, and what it writes."""
+        return 1 + (self.place is not None) + len(self.outputs)
+
+
+def _planned(readings: Sequence[Reading], given: Container[str]) -> Iterator[_Planned]:
+    """What is known of each instruction where some of the registers that are `loaded` have values."""
+    unknown: set[str] = set()
+    for reading in readings:
+        written, computes = _writes(reading), can_run(reading)
+        depends = tuple(name for name in _reads(reading) if name in unknown)
+        lacks = () if computes else tuple(name for name, _ in written if name not in given)
+        if depends or lacks:
+            unknown |= dict(written).keys()
+        elif reading.bound.node.guard is None:
+            unknown -= dict(written).keys()
+        place = None if computes or depends else place_of(reading)
+        yield _Planned(reading, place, [] if depends or lacks else written, depends or lacks)
+
+
+def _steps(plan: Sequence[_Planned], found: np.ndarray, known: dict[str, tuple[bool, ...]]) -> Iterator[WarpStep]:
     """What each instruction wrote; `known` are the lanes in which a register has a value, and grows."""
-    slot = 0
-    for reading, names in zip(readings, outputs, strict=True):
-        active = tuple(bool(bits) for bits in _bits(found[slot]))
-        for name, _ in names:
+    slots = iter(map(_bits, found))
+    for each in plan:
+        active = tuple(map(bool, next(slots)))
+        access = None if each.place is None else access_of(each.place, next(slots), active)
+        for name, _ in each.outputs:
             known[name] = tuple(map(operator.or_, known.get(name, (False,) * WARP), active))
-        lanes = tuple(
-            Lanes(name, type, _bits(found[slot + 1 + n]), active, known[name]) for n, (name, type) in enumerate(names)
-        )
-        slot += 1 + len(names)
-        yield WarpStep(reading, lanes)
+        lanes = tuple(Lanes(name, type, next(slots), active, known[name]) for name, type in each.outputs)
+        yield WarpStep(each.reading, lanes, access, each.unknown)
 
 
 def _bits(slot: np.ndarray) -> tuple[int, ...]:
     return tuple(int.from_bytes(lane.tobytes(), "little") for lane in slot)
 
 
-def _body(readings: Sequence[Reading], inputs: Mapping[str, Type], outputs: Sequence[list[tuple[str, Type]]]) -> Iterator[str]:
-    """The lines of the kernel's body, behind the declarations of its registers."""
-    registers = merged(readings)
+def _body(plan: Sequence[_Planned], inputs: Mapping[str, Type], later: Container[str]) -> Iterator[str]:
+    """The lines of the kernel's body, behind the declarations of its registers; some inputs are values of `later` loads."""
+    registers = merged([each.reading for each in plan])
+    where = {name: f"[$in+{n * WARP * SLOT}]" for n, name in enumerate(inputs)}
     yield ".reg .b32 $word; .reg .b64 $in, $out; .reg .pred $some;"
     yield "mov.u32 $word, %laneid; ld.param.u64 $in, [$given]; ld.param.u64 $out, [$found];"
     yield f"mad.wide.u32 $in, $word, {SLOT}, $in; mad.wide.u32 $out, $word, {SLOT}, $out;"
     stand_ins = {}
     for n, (name, type) in enumerate(inputs.items()):
-        if _special(name) is None:
-            yield from _load(name, registers.get(name, pred), f"[$in+{n * WARP * SLOT}]")
-            continue
-        stand_ins[name] = f"$value{n}"
-        yield f".reg .{type.name} $value{n};"
-        yield from _load(f"$value{n}", type, f"[$in+{n * WARP * SLOT}]")
-    slot = 0
-    for reading, names in zip(readings, outputs, strict=True):
-        guard = reading.bound.node.guard
-        holds = "1" if guard is None else f"{int(not guard.negated)}, {int(guard.negated)}, {guard.name.text}"
-        yield f"{'mov' if guard is None else 'selp'}.u32 $word, {holds}; st.global.u32 [$out+{slot * WARP * SLOT}], $word;"
-        text = reading.text if reading.text.endswith((";", "}")) else f"{reading.text};"
-        yield NAME.sub(lambda found: stand_ins.get(found[0], found[0]), text)
-        for n, (name, _) in enumerate(names, slot + 1):
-            yield from _store(name, registers.get(name, pred), f"[$out+{n * WARP * SLOT}]")
-        slot += 1 + len(names)
+        if _special(name) is not None:
+            stand_ins[name] = f"$value{n}"
+            yield f".reg .{type.name} $value{n};"
+            yield from _load(f"$value{n}", type, where[name])
+        elif name not in later:
+            yield from _load(name, registers.get(name, pred), where[name])
+    slots = (f"[$out+{n * WARP * SLOT}]" for n in count())
+    for each in plan:
+        yield from _active(each.reading, next(slots))
+        if each.place is not None:
+            yield from _store(each.place.register, registers[each.place.register], next(slots))
+        if not can_run(each.reading):
+            for name, _ in each.outputs:
+                yield from _load(name, registers[name], where[name], _guard_text(each.reading))
+        elif not each.unknown:
+            text = each.reading.text if each.reading.text.endswith((";", "}")) else f"{each.reading.text};"
+            yield NAME.sub(lambda found: stand_ins.get(found[0], found[0]), text)
+        for name, _ in each.outputs:
+            yield from _store(name, registers.get(name, pred), next(slots))
 
 
-def _load(name: str, type: Type, where: str) -> Iterator[str]:
+def _active(reading: Reading, where: str) -> Iterator[str]:
+    """Stores whether a lane executes an instruction."""
+    guard = reading.bound.node.guard
+    holds = "1" if guard is None else f"{int(not guard.negated)}, {int(guard.negated)}, {guard.name.text}"
+    yield f"{'mov' if guard is None else 'selp'}.u32 $word, {holds}; st.global.u32 {where}, $word;"
+
+
+def _guard_text(reading: Reading) -> str:
+    guard = reading.bound.node.guard
+    return "" if guard is None else f"@{'!' * guard.negated}{guard.name.text} "
+
+
+def _load(name: str, type: Type, where: str, guard: str = "") -> Iterator[str]:
     if type is not pred:
-        yield f"ld.global.b{type.bits} {name}, {where};"
+        yield f"{guard}ld.global.b{type.bits} {name}, {where};"
         return
     yield f"ld.global.u32 $word, {where};"
-    yield f"setp.ne.u32 {name}, $word, 0;" if name != CARRY else "add.cc.u32 $word, $word, 0xffffffff;"
+    yield f"{guard}setp.ne.u32 {name}, $word, 0;" if name != CARRY else "add.cc.u32 $word, $word, 0xffffffff;"
 
 
 def _store(name: str, type: Type, where: str) -> Iterator[str]:
