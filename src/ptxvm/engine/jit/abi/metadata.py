@@ -108,6 +108,7 @@ class Facts(NamedTuple):
 
     name: str
     function: int
+    rows: tuple[int, int, int]
     warps: int
     record_size: int
     shared_size: int

@@ -26,7 +26,6 @@ from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
 from ptxvm.engine.jit.node.register_shapes import move_slot
 from ptxvm.engine.jit.node.spill_layout import Slot
 from ptxvm.isa import warpgroup
-from ptxvm.isa.special_registers import WARP
 
 ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
 
@@ -84,7 +83,7 @@ def warp_function(kernel: KernelContext) -> str:
     lines = entry(kernel)
     sums = ", ptr noalias %sums" if kernel.sequential else ""
     parameters = PARAMETERS.replace("%warp", "%thread") if kernel.scalar else PARAMETERS
-    start = "F0" if kernel.straight or ((0, True) in kernel.written and kernel.threads % WARP == 0) else "start"
+    start = "F0" if kernel.straight or ((0, True) in kernel.written and not kernel.rows.has_partial_warps) else "start"
     if start == "start":
         bodies += ["start:", *_partial_start(kernel)]
     switch = f"  switch i32 %state, label %{start} [ {' '.join(states)} ]"
@@ -170,15 +169,16 @@ def _grouped(nodes: list[Node], kernel: KernelContext, *, full: bool) -> list[li
 
 
 def _partial_start(kernel: KernelContext) -> list[str]:
-    """Begin a warp: the last one of a CTA may lack lanes."""
-    rest = kernel.threads % WARP
-    if not rest:
-        return (
-            ["  br label %F0"] if (0, True) in kernel.written else ["  store i32 -1, ptr %pending.0, align 4", "  br label %M0"]
-        )
+    """Begin a warp, with the lanes that have threads."""
+    masks = kernel.rows.masks
+    if (0, True) in kernel.written and not kernel.rows.has_partial_warps:
+        return ["  br label %F0"]
+    if len(set(masks)) == 1:
+        return [f"  store i32 {masks[0]}, ptr %pending.0, align 4", "  br label %M0"]
+    table = kernel.unit.table("i32", masks)
     return [
-        f"  %last = icmp eq i32 %warp, {kernel.warps - 1}",
-        f"  %live = select i1 %last, i32 {(1 << rest) - 1}, i32 -1",
+        f"  %live.at = getelementptr i32, ptr @{table}, i32 %warp",
+        "  %live = load i32, ptr %live.at, align 4",
         "  store i32 %live, ptr %pending.0, align 4",
         "  br label %M0",
     ]

@@ -23,6 +23,7 @@ from ptxvm.engine.jit.cfg import call_stack, control_dependence, divergence_sour
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.loop_strides import Stride
 from ptxvm.engine.jit.cfg.row_walks import Walk
+from ptxvm.engine.jit.cfg.thread_rows import thread_rows
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.access_sites import AccessSites
@@ -70,15 +71,15 @@ class KernelContext:
         """`before` is the version that warps leave for this one; `one_warp` is the straight version of one warp at a time."""
         image, function = analysis.image, analysis.function
         self.analysis, self.image, self.function = analysis, image, function
-        self.block, self.cluster, self.fast, self.trusted = wanted.block, wanted.cluster, wanted.fast, wanted.trusted
+        self.cluster, self.fast, self.trusted = wanted.cluster, wanted.fast, wanted.trusted
         self.metered, self.recorded, self.deferred = wanted.metered, wanted.recorded, wanted.deferred
         self.before, self.one_warp, self.main = before, one_warp, before is None
         self.shapeless, self.straight, self.width = shapeless, straight, width
         self.shared_size = image.shared_size(function, wanted.shared)
         self.constants = {"dynamic_smem_size": wanted.shared, "total_smem_size": self.shared_size}
         self.bank_size = image.parameters(function).size
-        self.threads = prod(self.block)
-        self.warps = -(-self.threads // WARP)
+        self.rows = thread_rows(analysis, wanted)
+        self.threads, self.warps = self.rows.count, self.rows.warps
         self.shadow, self.counters = shadow, counter_words(before) if wanted.profiled else None
         self.variable_of: dict[Bound, Variable] = {}  # accesses that must stay within a variable
         self.several: list[Bound] = []  # accesses whose variable only a run tells

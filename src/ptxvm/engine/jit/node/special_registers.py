@@ -44,7 +44,7 @@ def value(at: NodeBuilder, bound: Bound, name: str, type: Type) -> Value:
 
 def _raw(at: NodeBuilder, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a table
     register, _, axis = name.partition(".")
-    block = at.kernel.block
+    block = at.kernel.rows.block
     number = "xyzw".find(axis) if axis else 0
     if (always := SPECIAL[register].always) is not None:
         return Affine(always)
@@ -130,33 +130,34 @@ def _cycles(at: NodeBuilder) -> str:
 
 def _thread(at: NodeBuilder, axis: int) -> Raw:
     """A coordinate of the thread: affine, if the rows of the CTA fit warps or warps fit rows."""
-    x, y, z = at.kernel.block
-    if axis > 2 or (x, y, z)[axis] == 1:
+    x, y, z = extent = at.kernel.rows.lanes
+    if axis > 2 or extent[axis] == 1:
         return Affine(0)
-    alg, threads, width = at.alg, x * y * z, at.alg.width
+    alg, threads, width = at.alg, at.kernel.threads, at.alg.width
     first: Raw
     if at.kernel.scalar:
         first = Affine("%thread", bits=(1 << (threads - 1).bit_length()) - 1)
     else:
         first = Affine(0) if threads <= width else alg.integer("mul", u32, _warp(at), Affine(WARP))
     lanes = range(width)
-    own = from_lanes(u32, tuple(lanes))
-    if x % width == 0 or (y == z == 1):
-        if axis == 0:
-            start = first if y == z == 1 else alg.integer("rem", u32, first, Affine(x))
-            return alg.integer("add", u32, start, own)
-        row = alg.integer("div", u32, first, Affine(x))
-        return alg.integer("rem" if axis == 1 else "div", u32, row, Affine(y))
-    if width % x == 0 and y % (width // x) == 0:
-        if axis == 0:
-            return from_lanes(u32, tuple(n % x for n in lanes))
-        row = alg.integer("div", u32, first, Affine(x))
-        if axis == 2:
-            return alg.integer("div", u32, row, Affine(y))
-        start = alg.integer("rem", u32, row, Affine(y))
-        return alg.integer("add", u32, start, from_lanes(u32, tuple(n // x for n in lanes)))
-    thread = alg.integer("add", u32, first, own)
+    if x % width == 0 or (y == z == 1):  # one row
+        start = _coordinate(at, first, axis)
+        return alg.integer("add", u32, start, from_lanes(u32, tuple(lanes))) if axis == 0 else start
+    if width % (x * y) == 0:  # whole planes
+        start = _coordinate(at, first, axis) if axis == 2 else Affine(0)
+        return alg.integer("add", u32, start, from_lanes(u32, tuple((n % x, n // x % y, n // (x * y))[axis] for n in lanes)))
+    if width % x == 0 and (z == 1 or y % (width // x) == 0):  # rows of one plane
+        start = _coordinate(at, first, axis) if axis else Affine(0)
+        return alg.integer("add", u32, start, from_lanes(u32, tuple((n % x, n // x, 0)[axis] for n in lanes)))
+    return _coordinate(at, alg.integer("add", u32, first, from_lanes(u32, tuple(lanes))), axis)
+
+
+def _coordinate(at: NodeBuilder, thread: Raw, axis: int) -> Raw:
+    """A coordinate of a thread, by its number."""
+    alg, (x, y, z) = at.alg, at.kernel.rows.lanes
     if axis == 0:
-        return alg.integer("rem", u32, thread, Affine(x))
+        return thread if y == z == 1 else alg.integer("rem", u32, thread, Affine(x))
     row = alg.integer("div", u32, thread, Affine(x))
-    return alg.integer("rem" if axis == 1 else "div", u32, row, Affine(y))
+    if axis == 1:
+        return row if z == 1 else alg.integer("rem", u32, row, Affine(y))
+    return alg.integer("div", u32, row, Affine(y))

@@ -287,9 +287,9 @@ WEIGHT = record(Weight, number, number, word, number)
 BATCH = record(Batch, number, number, number, SPACE, number, truth)
 SUSPENDED = record(SuspendedLayout, *[number] * 7, mapping(number, group(number, truth)))
 FACTS = record(
-    Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),
-    several(group(number, number)), number, several(number), several(number), several(SITE), several(HOST_CALL_SITE), SUSPENDED,
-    truth, truth, several(WEIGHT), number, several(BATCH), truth,
+    Facts, word, number, group(number, number, number), number, number, number, number, several(word, frozenset),
+    mapping(word, number), several(group(number, number)), number, several(number), several(number), several(SITE),
+    several(HOST_CALL_SITE), SUSPENDED, truth, truth, several(WEIGHT), number, several(BATCH), truth,
 )  # fmt: skip
 NO_CODE = Codec(lambda _: (), lambda _: b"")  # the code stands behind the text
 CODE = record(FlatCode, NO_CODE, mapping(word, number), mapping(number, number), mapping(number, word))

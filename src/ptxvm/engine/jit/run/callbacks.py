@@ -276,8 +276,7 @@ class Callbacks:
             if said := memory.leaked():
                 from ptxvm.engine import faults  # noqa: PLC0415
 
-                shape = self.launch.shape
-                where = shape.ctaid(cta), faults.unfold(thread % shape.threads, shape.block)
+                where = self.launch.shape.ctaid(cta), self.tid(thread)
                 self.launch.failed(cta, Fault("tensor-memory", said, place=faults.place(self.facts.name, bound, *where)))
 
     @property
@@ -287,10 +286,13 @@ class Callbacks:
 
     def coordinates(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """The CTA and the thread of a lane."""
+        return self.launch.shape.ctaid(self.cta), self.tid(lane)
+
+    def tid(self, lane: int) -> tuple[int, int, int]:
+        """The place of a thread in its CTA."""
         from ptxvm.engine import faults  # noqa: PLC0415 - most launches have none
 
-        shape = self.launch.shape
-        return shape.ctaid(self.cta), faults.unfold(lane % shape.threads, shape.block)
+        return faults.unfold(lane % self.threads_per_cta, self.facts.rows)
 
     def _tick(self) -> int:
         """Check the clock; 1 if the CTA must stop, after an interrupt, a timeout, or the failure of an earlier CTA."""
@@ -312,8 +314,7 @@ class Callbacks:
         found = next(deadlock_report.waiting(self.facts, self.image, self.record), None)
         if found is None:
             return self.place(0, 0)
-        shape = self.launch.shape
-        cta, thread = shape.ctaid(found.cta), faults.unfold(min(found.threads), shape.block)
+        cta, thread = self.launch.shape.ctaid(found.cta), self.tid(min(found.threads))
         return faults.place(self.facts.name, found.bound, cta, thread)
 
     def _trap(self, bits: int, index: int, warp: int) -> None:
@@ -331,8 +332,7 @@ class Callbacks:
 
         try:
             said, first = faults.deadlock(deadlock_report.waiting(self.facts, self.image, self.record))
-            shape = self.launch.shape
-            cta, thread = shape.ctaid(first.cta), faults.unfold(min(first.threads), shape.block)
+            cta, thread = self.launch.shape.ctaid(first.cta), self.tid(min(first.threads))
             self._failed(Fault("deadlock", said, place=faults.place(self.facts.name, first.bound, cta, thread)))
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
             self._failed(error)

@@ -70,8 +70,8 @@ class DeferringCallbacks(Callbacks):
         try:
             work.finish(self)
         except AccessFault as wrong:
-            thread, shape = int(work.threads[wrong.lane_index]), self.launch.shape
-            where = shape.ctaid(self.cta_of(thread)), faults.unfold(thread % shape.threads, shape.block)
+            thread = int(work.threads[wrong.lane_index])
+            where = self.launch.shape.ctaid(self.cta_of(thread)), self.tid(thread)
             place = faults.place(self.facts.name, work.bound, *where)
             raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None
 

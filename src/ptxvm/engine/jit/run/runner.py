@@ -78,9 +78,10 @@ class Runner:
         self._words = self.record.data  # the same memory, with quicker access to single words
         self.host_thread = HostThread(self._words, AT["sole"], AT["updating"])
         self.resident = facts.suspended.resident(shape.ctas)
-        threads = np.arange(shape.threads * self.resident)
+        lanes = facts.suspended.threads
+        threads = np.arange(lanes * self.resident)
         cluster = shape.cluster_size
-        shared = Window(self.memory, Space.SHARED, facts.shared_size, threads // shape.threads, cluster)
+        shared = Window(self.memory, Space.SHARED, facts.shared_size, threads // lanes, cluster)
         self.windows = {Space.SHARED: shared}
         if facts.stack:
             self.windows[Space.LOCAL] = Window(self.memory, Space.LOCAL, facts.stack, threads)

@@ -56,15 +56,17 @@ def shapes(kernel: KernelContext) -> str:
 
 def title(kernel: KernelContext) -> str:
     """Which version this is."""
-    x, y, z = kernel.block
+    x, y, z = kernel.rows.block
     block = " × ".join(str(n) for n in (x, y, z) if n > 1) or "1"
+    padded = f", rows padded to {kernel.rows.lanes[0]} lanes" if kernel.rows.padded else ""
     if not kernel.straight:
         how = "lanes may part anywhere: a vector has the lanes of one warp, with masks"
     elif kernel.width == WARP:
         how = "whole warps, one at a time"
     else:
         how = f"whole warps, {kernel.width // WARP} abreast: a vector has {kernel.width} lanes"
-    return f"{kernel.function.name}, CTAs of {block} threads: {how}; at most {most_registers(kernel)} vector registers live"
+    live = f"at most {most_registers(kernel)} vector registers live"
+    return f"{kernel.function.name}, CTAs of {block} threads{padded}: {how}; {live}"
 
 
 def cells(row: TableRow) -> tuple[str, str, str, str]:

@@ -20,7 +20,6 @@ from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.divergent_regions import DivergenceError
 from ptxvm.engine.jit.node.register_shapes import CARRY, Urgency
 from ptxvm.engine.jit.translate.worklist import Worklist
-from ptxvm.isa.special_registers import WARP
 
 MOST_ROUNDS = 1000  # each masks a node, or adds a node at which lanes may wait
 
@@ -68,12 +67,12 @@ class FixedPoint:
         """Write all reachable nodes, for whole warps and for partial ones."""
         kernel = self.kernel
         everything = reachability.reachable(self.nodes, {0})
-        if kernel.threads >= WARP or kernel.scalar:
+        if kernel.rows.has_whole_warps or kernel.scalar:
             self.queue.update((n, True) for n in everything)
         self._settle()  # whole warps come first: what they do not vary, partial ones keep apart
         if kernel.straight and not kernel.divergent_regions.regions:
             return
-        if not kernel.straight and (kernel.threads % WARP or not kernel.main):
+        if not kernel.straight and (kernel.rows.has_partial_warps or not kernel.main):
             self._mask(everything)
         for _ in range(MOST_ROUNDS):
             self._settle()

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
-from ptxvm.engine.jit.cfg import requirements, scalar_code
+from ptxvm.engine.jit.cfg import requirements, thread_order
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.memory import streaming_stores
@@ -36,8 +36,7 @@ class Translation:
         make = partial(KernelContext, analysis, wanted)
         if wanted.scalar:
             return scalar(make)
-        x, y, z = wanted.block
-        return choose(make, x * y * z, wanted.checks, narrow=wanted.narrow)
+        return choose(make, wanted.checks, narrow=wanted.narrow)
 
     @cached_property
     def masked(self) -> str:
@@ -74,7 +73,7 @@ class Translation:
         Lanes may part there, or each may write along a row of its own.
         """
         wanted, slow = self.wanted, parts_in_loops(kernel) or kernel.writes_along_rows
-        return wanted.plain and not wanted.scalar and slow and scalar_code.suits(kernel.analysis)
+        return wanted.plain and not wanted.scalar and slow and thread_order.threads_are_independent(kernel.analysis)
 
     @property
     def facts(self) -> Facts:
@@ -84,6 +83,7 @@ class Translation:
         return Facts(
             name=kernel.function.name,
             function=image.number_of(kernel.function),
+            rows=kernel.rows.lanes,
             warps=kernel.warps,
             record_size=kernel.record_size,
             shared_size=kernel.shared_size,

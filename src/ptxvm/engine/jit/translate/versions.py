@@ -60,19 +60,17 @@ class Versions:
         return text
 
 
-def choose(
-    make: Callable[..., KernelContext], threads: int, checks: frozenset[Check] = frozenset(), *, narrow: bool = False
-) -> Versions:
-    """Choose the version for a CTA of so many threads; `make` makes contexts, `checks` are compiled in.
+def choose(make: Callable[..., KernelContext], checks: frozenset[Check] = frozenset(), *, narrow: bool = False) -> Versions:
+    """Choose the version that runs first; `make` makes contexts, `checks` are compiled in.
 
     A `narrow` one has no more than one warp abreast.
     """
     if not checks:
-        return _first(make, threads, narrow=narrow)
+        return _first(make, narrow=narrow)
     shadow = Shadow(checks)
-    found = _first(partial(make, shadow=shadow), threads)
+    found = _first(partial(make, shadow=shadow))
     if not shadow.fits:
-        found = _first(partial(make, shadow=shadow.finer()), threads)
+        found = _first(partial(make, shadow=shadow.finer()))
     return found
 
 
@@ -94,9 +92,9 @@ def parts_in_loops(kernel: KernelContext) -> bool:
     return any(kernel.graph.repeats(kernel.nodes[n]) for n in masked)
 
 
-def _first(make: Callable[..., KernelContext], threads: int, *, narrow: bool = False) -> Versions:
+def _first(make: Callable[..., KernelContext], *, narrow: bool = False) -> Versions:
     """Choose the straight version if warps probably stay whole, as wide as registers allow."""
-    found = _whole_warps(make, threads, narrow=narrow) if threads >= WARP else None
+    found = _whole_warps(make, narrow=narrow)
     if found is not None:
         return found
     kernel = make()
@@ -105,10 +103,11 @@ def _first(make: Callable[..., KernelContext], threads: int, *, narrow: bool = F
     return Versions(make, kernel, translate(kernel))
 
 
-def _whole_warps(make: Callable[..., KernelContext], threads: int, *, narrow: bool) -> Versions | None:
+def _whole_warps(make: Callable[..., KernelContext], *, narrow: bool) -> Versions | None:
     """The best straight version.  The first to be translated has the width that an estimate says, or the least."""
     one = make(straight=True)
-    if one.partial_barriers:
+    threads = one.threads
+    if threads < WARP or one.rows.padded or one.partial_barriers:
         return None
     widths = [width for width in sorted(WIDTHS, key=partial(_time, threads // WARP)) if width <= threads]
     if narrow or _masks_are_slow(one):

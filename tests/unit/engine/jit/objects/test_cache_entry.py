@@ -72,8 +72,8 @@ WORKS: list[Any] = [
 ]  # fmt: skip
 STANDING = SuspendedLayout(32, 448, 64, 2, 8, 1, 16, {3: (1, True), 5: (2, False)})
 FACTS = Facts(
-    "k", 1, 2, 128, 64, 0, frozenset({"malloc", "free"}), {"dynamic_smem_size": -1}, ((0, 10), (1, 2)), 1, (0, 8), (8,),
-    (Site(3, Space.GLOBAL, 4, -4, writing=True),), (), STANDING, True, False,
+    "k", 1, (18, 2, 1), 2, 128, 64, 0, frozenset({"malloc", "free"}), {"dynamic_smem_size": -1}, ((0, 10), (1, 2)), 1, (0, 8),
+    (8,), (Site(3, Space.GLOBAL, 4, -4, writing=True),), (), STANDING, True, False,
 )  # fmt: skip
 CODE = FlatCode(b"\n7\n." * 10, {"grid": 0, "warp": 39}, {8: 16}, {32: "memcpy"})
 

@@ -14,7 +14,7 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
-from ptxvm.engine.jit.cfg import scalar_code
+from ptxvm.engine.jit.cfg import thread_order
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.run import tiering
 from ptxvm.engine.jit.run.rivals import Contest, Turns
@@ -189,7 +189,7 @@ def test_a_fault_names_its_thread(body: str, kind: str, by_version: Callable[[in
 def test_scalar_code_is_for_threads_without_an_order(body: str, suits: bool) -> None:
     """PTX 9.7.13: what orders threads, or shows their order, keeps a kernel to vectors."""
     one = kernel(body)
-    assert scalar_code.suits(KernelAnalysis(one.module.image, one.function)) is suits
+    assert thread_order.threads_are_independent(KernelAnalysis(one.module.image, one.function)) is suits
 
 
 ROWS = """
