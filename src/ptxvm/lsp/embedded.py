@@ -31,16 +31,20 @@ REGISTERS = {"h": ".b16", "r": ".b32", "l": ".b64", "q": ".b128", "f": ".f32", "
 SETTINGS = (("9.0", "sm_100a"), ("9.0", "sm_90a"), ("8.5", "sm_90"), ("6.4", "sm_75"), ("6.0", "sm_60"))
 """Versions and targets to try: the host's compiler decides them, and the text does not say."""
 
-_ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:(?:volatile|__volatile__|goto)\s*)*\(")
+_C_SKIPPED = r"""//[^\n]*|/\*.*?\*/|R"(?P<raw>[^()\\\s"]*)\(.*?\)(?P=raw)"|"(?:[^"\\\n]|\\.)*"|(?<!\w)'(?:[^'\\\n]|\\.)*'"""
+_ASM = re.compile(rf"(?P<skipped>{_C_SKIPPED})|\b(?:asm|__asm__|__asm)\s*(?:(?:volatile|__volatile__|goto)\s*)*\(", re.DOTALL)
 _C_STRING = re.compile(r'R"(?P<mark>[^()\\\s"]*)\((?P<raw>.*?)\)(?P=mark)"|"(?P<usual>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
-_C_CONSTANT = re.compile(r"(?<!%)%(\d+)")
+_C_MACRO = re.compile(r"#?[A-Za-z_]\w*(?:\([^()\"]*\))?")
+_C_OPERAND = re.compile(r"(?<!%)%(?:(?P<number>\d+)|\[(?P<name>\w+)\]|=)")
+_C_CONSTRAINT = re.compile(r'(?:\[(?P<name>\w+)\]\s*)?"(?P<letters>[=+&]*[a-zA-Z]+)"\s*\((?P<value>[^()]*)')
 _F_STRING = re.compile(r"\{\{|\}\}|\{[^{}\n]*\}")
-_C_SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _PYTHON_STRING = re.compile(
-    r'(?P<prefix>\b[rRbBuUfF]{1,2})?(?P<quote>"""|\'\'\'|"|\')(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)', re.DOTALL
+    r'#[^\n]*|(?P<prefix>\b[rRbBuUfF]{1,2})?(?P<quote>"""|\'\'\'|"|\')(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)', re.DOTALL
 )
+_PYTHON_BLANKS = re.compile(r"(?:\s|\\\n|#[^\n]*)*")
+_FORMATTED = re.compile(r"\s*\)?\s*(?:\.\s*(?:format|format_map|replace)\b|%)")
 _MODULE = re.compile(r"^\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*\.version\s+\d", re.DOTALL)
-_CONSTRAINTS = re.compile(r"""\s*,\s*(?:constraints\s*=\s*)?["']([=+&\w,~{} ]*)["']""")
+_CONSTRAINTS = re.compile(r"""\s*\)?\s*,\s*(?:constraints\s*=\s*)?\(?((?:\s*["'][=+&\w,~{} ]*["'])+)""")
 _ESCAPE = re.compile(r"\\(?:\r?\n|.)", re.DOTALL)
 _PERCENT = re.compile(r"%%")
 _NOT_SAID = frozenset(("P0306", "P0307"))  # versions and targets
@@ -129,26 +133,43 @@ def fragments(host: Document) -> list[EmbeddedFragment]:
 
 
 def _of_c(host: Document) -> Iterator[EmbeddedFragment]:
-    """The strings of each `asm`, up to its first colon; the constraints behind it name the operands."""
+    """The strings of each `asm`, up to its first colon; the constraints behind it name the operands.
+
+    Macros between the strings are text that is not seen here.
+    """
     source = host.source.text
     for found in _ASM.finditer(source):
-        strings, at = list[re.Match[str]](), found.end()
-        while string := _C_STRING.match(source, _behind_blanks(source, at)):
+        strings, has_macros, at = _c_strings(source, found.end()) if found["skipped"] is None else ([], False, 0)
+        if not strings:
+            continue
+        start, end = strings[0].start(_group(strings[0])), strings[-1].end(_group(strings[-1]))
+        text = [" "] * (end - start)
+        constraints = _constraints(source, at)
+        constants = {n: each["value"] for n, each in enumerate(constraints) if each["letters"] == "n"}
+        named = {each["name"]: n for n, each in enumerate(constraints) if each["name"]}
+        for string in strings:
+            group = _group(string)
+            known = _C_OPERAND.sub(partial(_operand, constants, named), string[group])
+            text[string.start(group) - start : string.end(group) - start] = _unescaped(known, raw=group == "raw")
+        registers = _operands([each["letters"] for each in constraints], "%")
+        if registers is not None:
+            is_template = has_macros or any(_place(n, constants) is None for n in constants)
+            yield EmbeddedFragment(host, start, "".join(text), registers, is_template=is_template)
+
+
+def _c_strings(source: str, at: int) -> tuple[list[re.Match[str]], bool, int]:
+    """The strings from a place on, whether there are macros between or behind them, and the place behind them."""
+    strings, macros = list[re.Match[str]](), 0
+    while True:
+        place = _behind_blanks(source, at)
+        if string := _C_STRING.match(source, place):
             strings.append(string)
             at = string.end()
-        if strings and not _is_hidden(source, found.start()):
-            start, end = strings[0].start(_group(strings[0])), strings[-1].end(_group(strings[-1]))
-            text = [" "] * (end - start)
-            constraints = _constraints(source, at)
-            constants = {n: value for n, (letters, value) in enumerate(constraints) if letters == "n"}
-            for string in strings:
-                group = _group(string)
-                known = _C_CONSTANT.sub(partial(_constant, constants), string[group])
-                text[string.start(group) - start : string.end(group) - start] = _unescaped(known, raw=group == "raw")
-            registers = _operands([letters for letters, _ in constraints], "%")
-            if registers is not None:
-                is_template = any(_place(n, constants) is None for n in constants)
-                yield EmbeddedFragment(host, start, "".join(text), registers, is_template=is_template)
+        elif macro := _C_MACRO.match(source, place):
+            macros += 1
+            at = macro.end()
+        else:
+            return strings, macros > 0, at
 
 
 def _group(string: re.Match[str]) -> str:
@@ -156,10 +177,14 @@ def _group(string: re.Match[str]) -> str:
     return "raw" if string["raw"] is not None else "usual"
 
 
-def _constant(constants: Mapping[int, str], found: re.Match[str]) -> str:
-    """What stands for `%2` where it is a constant; itself for another operand."""
-    number = int(found[1])
-    return found[0] if number not in constants else (_place(number, constants) or "0").ljust(len(found[0]))
+def _operand(constants: Mapping[int, str], named: Mapping[str, int], found: re.Match[str]) -> str:
+    """What stands for an operand, as long as it was: a register or a constant.  `%=`, a number of the `asm`, is 00."""
+    if found[0] == "%=":
+        return "00"
+    number = int(found["number"]) if found["number"] else named.get(found["name"])
+    if number is None:
+        return found[0]
+    return ((_place(number, constants) or "0") if number in constants else f"%{number}").ljust(len(found[0]))
 
 
 def _place(number: int, constants: Mapping[int, str]) -> str | None:
@@ -175,35 +200,47 @@ def _behind_blanks(source: str, at: int) -> int:
     return at
 
 
-def _is_hidden(source: str, offset: int) -> bool:
-    """Is the place within a comment or string?"""
-    line = source.rfind("\n", 0, offset) + 1
-    opened = source.rfind("/*", 0, offset)
-    in_comment = opened >= 0 and source.find("*/", opened, offset) < 0
-    return in_comment or any(each.start() + line < offset < each.end() + line for each in _C_SKIPPED.finditer(source[line:]))
-
-
-def _constraints(source: str, at: int) -> list[tuple[str, str]]:
-    """The constraints of the outputs, then of the inputs, and what stands in parentheses behind each."""
+def _constraints(source: str, at: int) -> list[re.Match[str]]:
+    """The constraints of the outputs, then of the inputs: the name and letters of each, and what is in parentheses behind."""
     end = source.find(";", at)
-    return re.findall(r'"([=+&]*[a-zA-Z]+)"\s*\(([^()]*)', source[at : end if end >= 0 else len(source)])
+    return list(_C_CONSTRAINT.finditer(source, at, end if end >= 0 else len(source)))
 
 
 def _of_python(host: Document) -> Iterator[EmbeddedFragment]:
     """Strings that hold a module, and those before constraints, as `inline_asm_elementwise` of Triton has them."""
     source = host.source.text
-    for found in _PYTHON_STRING.finditer(source):
-        prefix, text = (found["prefix"] or "").lower(), found["text"]
-        is_template = "f" in prefix and any(each[0] not in ("{{", "}}") for each in _F_STRING.finditer(text))
-        if "f" in prefix:
-            text = _F_STRING.sub(_of_f_string, text)
-        text = _unescaped(text, raw="r" in prefix, percent=False)
-        if _MODULE.match(text):
-            yield EmbeddedFragment(host, found.start("text"), text, is_module=True, is_template=is_template)
-        elif (behind := _CONSTRAINTS.match(source, found.end())) and "=" in behind[1]:
-            registers = _operands([each.strip() for each in behind[1].split(",")], "$")
+    for strings in _python_strings(source):
+        start, end = strings[0].start("text"), strings[-1].end("text")
+        text, is_template = [" "] * (end - start), _FORMATTED.match(source, strings[-1].end()) is not None
+        for found in strings:
+            prefix, known = (found["prefix"] or "").lower(), found["text"]
+            if "f" in prefix:
+                is_template |= any(each[0] not in ("{{", "}}") for each in _F_STRING.finditer(known))
+                known = _F_STRING.sub(_of_f_string, known)
+            known = _unescaped(known, raw="r" in prefix, percent=False)
+            text[found.start("text") - start : found.end("text") - start] = known
+        whole = "".join(text)
+        if _MODULE.match(whole):
+            yield EmbeddedFragment(host, start, whole, is_module=True, is_template=is_template)
+        elif (behind := _CONSTRAINTS.match(source, strings[-1].end())) and "=" in behind[1]:
+            registers = _operands([each.strip() for each in re.sub(r"""\s*["']\s*""", "", behind[1]).split(",")], "$")
             if registers is not None:
-                yield EmbeddedFragment(host, found.start("text"), text, registers, is_template=is_template)
+                yield EmbeddedFragment(host, start, whole, registers, is_template=is_template)
+
+
+def _python_strings(source: str) -> Iterator[list[re.Match[str]]]:
+    """The strings, those together that stand beside each other: Python joins them."""
+    run = list[re.Match[str]]()
+    for found in _PYTHON_STRING.finditer(source):
+        if found["quote"] is None:
+            continue  # a comment
+        blanks = _PYTHON_BLANKS.match(source, run[-1].end()) if run else None
+        if blanks is not None and blanks.end() != found.start():
+            yield run
+            run = []
+        run.append(found)
+    if run:
+        yield run
 
 
 def _of_f_string(found: re.Match[str]) -> str:

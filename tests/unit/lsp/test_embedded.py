@@ -160,3 +160,46 @@ def test_what_is_no_ptx_says_nothing():
 @pytest.mark.parametrize("language", ["cuda-cpp", "python"])
 def test_half_a_text_does_not_fail(text, language):
     wrong(text, language)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        r'asm("add.u32 %[d], %[x], 1;" : [d] "=r"(a) : [x] "r"(b));',  # names of operands, as Clang has them
+        r'asm("{ L%=: bra L%=; }" ::);',
+        'asm("add." KIND " %0, %1, 1;" : "=r"(a) : "r"(b));',  # what a macro stands for is not seen
+        'asm("add." KIND(x) " %0, %1, 1;" : "=r"(a) : "r"(b));',
+        r"""#define OP(x) asm("add.u32 %0, %1, " #x ";" : "=r"(a) : "r"(b))""",
+        """// R"( asm("zzz;")\n/* asm("zzz;") */ char *s = R"(asm("zzz;"))";""",
+    ],
+)
+def test_c_in_which_nothing_is_wrong(code):
+    assert wrong(code, "cuda-cpp") == []
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "char quote = '\"'; ", "int many = 1'000'000; ", 'char *s = "\'"; ', '/* " */ ', "char slash = '\\\\'; "],
+)
+def test_quotes_of_c_hide_nothing_behind_them(before):
+    code = before + r'asm("add.u33 %[d], %[x], 1;" : [d] "=r"(a) : [x] "r"(b));'
+    assert [text for _, text in wrong(code, "cuda-cpp")] == [".u33"]
+
+
+HEAD = '".version 8.0\\n"\n  ".target sm_80\\n"  # of an A100\n  '
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (f'P = ({HEAD}".entry k() {{ ret; }}\\n")', []),
+        (f'P = ({HEAD}".entry k() {{ reet; }}\\n")', ["reet"]),
+        (f'P = ({HEAD}".entry k() {{{{ {{what}} }}}}\\n").format(what="ret;")', []),
+        (f'P = ({HEAD}".entry k() {{ %s }}\\n") % "ret;"', []),
+        ('# ".version 8.0 zz"\n', []),
+        ('f("add.u33 $0, $1, 1;" " not.b32 $0, $0;", constraints=("=r," "r"), args=[a])', [".u33"]),
+        ('f(("add.u32 $0, $1, 1;"), constraints=("=r," "r"), args=[a])', []),
+    ],
+)
+def test_strings_of_python_that_stand_beside_each_other_are_one(code, expected):
+    assert [text for _, text in wrong(code, "python")] == expected
