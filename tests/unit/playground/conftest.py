@@ -58,10 +58,10 @@ def page(browser: Browser, server: PlayServer) -> Iterator[Page]:
     wrong: list[str] = []
     with browser.new_context(permissions=["clipboard-read", "clipboard-write"]) as context:
         shown = context.new_page()
-        shown.set_default_timeout(20_000)
+        shown.set_default_timeout(60_000)
         shown.on("pageerror", lambda error: wrong.append(str(error)))
         shown.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-        shown.goto(server.url)
+        shown.goto(server.url, wait_until="domcontentloaded")
         shown.wait_for_selector("html[data-ready]")
         yield shown
     assert wrong == []

@@ -213,6 +213,31 @@ def test_it_steps_forwards_and_backwards(page):
     assert page.locator(".registers tbody tr", has_text="%r1 ").count() == 0
 
 
+def test_the_first_key_records_what_is_stepped_through(page):
+    """A text that was changed since is recorded anew: its steps are not those of the text before."""
+    written(page, DOUBLE)
+    page.wait_for_selector("#fields label:has-text('data')")
+    page.fill("#fields label:has-text('data') input", "u32[32]=arange")
+    page.press(EDITOR, "F10")
+    page.wait_for_selector(".where:has-text('Step 0 of 7; next: warp 0, line 8')")
+    page.press(EDITOR, "F10")
+    page.wait_for_selector(".where:has-text('Step 1 of 7; next: warp 0, line 9')")
+    written(page, DOUBLE.replace("    add.u32", "    not.b32 %r2, %r2;\n    add.u32"))
+    page.press(EDITOR, "F10")
+    page.wait_for_selector(".where:has-text('Step 0 of 8')")
+    put_cursor(page, "add.u32")
+    page.press(EDITOR, "F9")
+    page.wait_for_selector(".where:has-text('line 13')")
+
+
+@pytest.mark.parametrize(("button", "content"), [("#run", ".outcome"), ("#step", ".where"), ("#count", ".metrics")])
+def test_what_a_button_shows_is_in_sight_on_a_phone(page, button, content):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.click(button)
+    page.wait_for_selector(content)
+    assert 0 <= page.locator(content).bounding_box()["y"] < 844 - 100
+
+
 def test_a_lesson_is_solved(page):
     page.select_option("#examples", "lesson byte-order")
     page.click("#solve")

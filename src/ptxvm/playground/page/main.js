@@ -177,10 +177,16 @@ async function start(method, more, doing) {
   return turn === launches ? done : null;
 }
 
+/** Scroll to the view where it is below the window, as on a phone. */
+function reveal() {
+  if (at("panels").getBoundingClientRect().top > 0.6 * innerHeight) at("tabs").scrollIntoView();
+}
+
 function finished(done) {
   problems(done.diagnostics);
   tabs.fill("results", results(done));
   say(done.outcome === "done" ? "Done." : "");
+  reveal();
 }
 
 async function step() {
@@ -189,7 +195,7 @@ async function step() {
   finished(done);
   if (!done.steps.length) return tabs.open("results");
   tabs.open("step");
-  stepper.begin(done);
+  stepper.begin(done, launched);
 }
 
 async function count() {
@@ -216,12 +222,20 @@ at("launch").addEventListener("submit", run);
 at("stop").addEventListener("click", () => python.stop());
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(event);
-  if (!["F9", "F10"].includes(event.key) || !stepper.steps) return;
+  if (!["F9", "F10"].includes(event.key)) return;
   event.preventDefault();
-  tabs.open("step");
-  if (event.key === "F9") stepper.go(stepper.upTo(editor.line));
-  else stepper.go(event.shiftKey ? stepper.before() : stepper.after());
+  follow(event);
 });
+
+/** Go on in the launch that was recorded; of another text than that, record one first. */
+async function follow({ key, shiftKey }) {
+  const isFresh = stepper.source !== state.source;
+  if (isFresh) await step();
+  if (stepper.source !== state.source) return; // it could not be recorded
+  tabs.open("step");
+  if (key === "F9") stepper.go(stepper.upTo(editor.line));
+  else if (!isFresh) stepper.go(shiftKey ? stepper.before() : stepper.after());
+}
 for (const box of document.querySelectorAll("[name=check]")) {
   box.addEventListener("change", () => {
     state.checks = [...document.querySelectorAll("[name=check]:checked")].map(({ value }) => value);
@@ -244,7 +258,7 @@ function restore(found) {
   fillMore(at("more"), state);
   for (const box of document.querySelectorAll("[name=check]")) box.checked = state.checks.includes(box.value);
   tabs.open(state.view);
-  stepper.steps = null;
+  stepper.forget();
   launched = checked = null;
   tabs.fill("results", h("p", { class: "hint" }, "Run the kernel to see its arrays."));
   tabs.fill("step", h("p", { class: "hint" }, "Step records a launch; then you can go through it, forwards and backwards."));

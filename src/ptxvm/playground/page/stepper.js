@@ -49,10 +49,17 @@ export class Stepper {
   constructor(panel, show) {
     this.panel = panel;
     this.show = show;
+    this.forget();
   }
 
-  /** Begin with a recorded launch. */
-  begin(done) {
+  /** There is no recorded launch. */
+  forget() {
+    this.steps = this.source = null;
+  }
+
+  /** Begin with a recorded launch of a kernel. */
+  begin(done, source) {
+    this.source = source;
     this.done = done;
     this.steps = done.steps;
     this.history = new History(this.steps);
