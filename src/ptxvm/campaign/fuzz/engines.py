@@ -165,7 +165,7 @@ def launched(memory: Memory, kernel: Kernel, **how: Any) -> LaunchResult:  # noq
     memory.fill()
     random, launch = memory.random, memory.launch
     arguments = [*memory.arrays, np.uint32(launch.few), np.uint32(launch.many)]
-    return kernel.launch(launch.grid, random.shape, arguments, shared=random.shared, **how)
+    return kernel.launch(launch.grid, random.shape, arguments, shared=random.shared, cluster=random.cluster, **how)
 
 
 class Memory:

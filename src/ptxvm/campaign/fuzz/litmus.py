@@ -12,6 +12,8 @@ from ptxvm.model.deadline import OutOfTime, time_limit
 from ptxvm.model.judge import NO_GUARANTEE
 
 VARIABLES = "xyz"
+ALIAS, COUNT = "w", "m"
+"""A second address of the first variable, and a counter of arrivals."""
 SCOPES = ("cta", "cluster", "gpu", "sys")
 LOADS = ("weak", "relaxed", "acquire")
 STORES = ("weak", "relaxed", "release")
@@ -21,6 +23,8 @@ PARTS = (*[("", "")] * 6, (".b16", ""), (".b16", "+2"))
 """The types of accesses, and where they begin in a variable of four bytes."""
 DEVICES = (0, 0, 0, 1)
 MEETS = 0.5  # how often threads of one CTA meet at a barrier
+FENCED = 0.3  # how often there is a fence between two instructions, and a branch behind a load
+SELDOM = 0.2  # how often there is an alias, and a counter that is waited for
 FENCES = ("acq_rel", "sc")
 OPERATIONS = ("add", "exch", "and", "or", "xor", "max")
 """Atomic operations whose result is used; those without one are commutative."""
@@ -30,39 +34,62 @@ MODELS = ("6.4", "9.1")
 
 
 def random_test(number: int) -> str:
-    """The litmus test of a number: two threads with up to three instructions each, or three with up to two."""
+    """The litmus test of a number: two threads with up to three instructions each, or three with up to two.
+
+    Some read a variable by a second address, skip instructions by what they have read, or wait for arrivals.
+    """
     random = Random(f"litmus {number}")  # noqa: S311 - no secret
     variables = VARIABLES[: random.randint(1, 3)]
     threads = random.randint(2, 3)
     places = [f"P{n}@cta {random.randint(0, 1)},gpu {random.choice(DEVICES)}" for n in range(threads)]
     most = 5 - threads  # more take a solver minutes
-    columns = [[place, *thread(variables, most, random)] for place in places]
+    has_alias, waits = random.random() < SELDOM, random.random() < SELDOM
+    columns = [[place, *thread(variables + ALIAS * has_alias, most, random)] for place in places]
     if len({place.split("@")[1] for place in places}) == 1 and random.random() < MEETS:
-        columns = [met(column, random) for column in columns]
+        columns = met(columns, random)
+    elif waits:
+        columns = awaited(columns, random)
     height = max(map(len, columns))
     rows = zip(*(column + [""] * (height - len(column)) for column in columns), strict=True)
     table = "\n".join(" " + " | ".join(row) + " ;" for row in rows)
-    start = " ".join(f"b32 {name} = 0;" for name in variables)
-    return f"PTX random-{number}\n{{\n{start}\n}}\n{table}\nexists ({variables[0]} == 1)\n"
+    start = " ".join(f"b32 {name} = 0;" for name in variables + COUNT * any(COUNT in line for line in columns[-1]))
+    alias = f"\n{ALIAS} @ generic aliases {variables[0]};" if has_alias else ""
+    return f"PTX random-{number}\n{{\n{start}{alias}\n}}\n{table}\nexists ({variables[0]} == 1)\n"
 
 
-def met(column: list[str], random: Random) -> list[str]:
-    """The column of a thread that meets the others of its CTA at a barrier."""
-    at = random.randint(1, len(column))
-    return [*column[:at], "bar.cta.sync 0", *column[at:]]
+def met(columns: list[list[str]], random: Random) -> list[list[str]]:
+    """The columns of threads of a CTA that meet at a barrier, where one, perhaps, only arrives."""
+    early = random.randrange(2 * len(columns))
+    found = []
+    for n, column in enumerate(columns):
+        at = random.randint(1, len(column))
+        found.append([*column[:at], f"bar.cta.{'arrive' if n == early else 'sync'} 0", *column[at:]])
+    return found
+
+
+def awaited(columns: list[list[str]], random: Random) -> list[list[str]]:
+    """Columns of which all but the last arrive at a counter, for which the last waits in a loop."""
+    *arriving, (place, *last) = columns
+    scope = random.choice(["", ".release.cluster", ".release.gpu", ".relaxed.cta"])
+    arrive, wait = f"mbarrier.arrive{scope} {COUNT}", f"mbarrier.wait{scope.replace('release', 'acquire')} {COUNT}"
+    return [*([*each, arrive] for each in arriving), [place, f"{wait}, {len(arriving)}", *last]]
 
 
 def thread(variables: str, most: int, random: Random) -> list[str]:
-    """The instructions of a thread, perhaps with a fence between them."""
+    """The instructions of a thread, perhaps with a fence between them, or a branch by what has been read before."""
     lines: list[str] = []
-    before = ""
+    before, skips = "", False
     for n in range(random.randint(1, most)):
-        if n and random.random() < 0.3:
+        if n and random.random() < FENCED:
             fence = f"fence.{random.choice(FENCES)}.{random.choice(SCOPES)}"
-            lines.append(random.choice([fence, fence, fence, "membar.cta", "membar.gl", "membar.sys"]))
+            aliased = ["fence.proxy.alias"] * 4 if ALIAS in variables else []
+            lines.append(random.choice([fence, fence, fence, "membar.cta", "membar.gl", "membar.sys", *aliased]))
+        if before and not skips and random.random() < FENCED:
+            lines.append(f"{random.choice(['beq', 'bne', 'blt'])} {before}, {random.randint(0, 2)}, END")
+            skips = True
         lines.append(instruction(f"r{n}", random.choice(variables), before, random))
         before = f"r{n}" if f" r{n}, " in lines[-1] else ""
-    return lines
+    return [*lines, "END:"] if skips else lines
 
 
 def instruction(register: str, variable: str, before: str, random: Random) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from functools import lru_cache
 
-from ptxvm.campaign.random_kernels import strategies as st
+from ptxvm.campaign.random_kernels import clusters, strategies as st
 from ptxvm.campaign.random_kernels.columns import column
 from ptxvm.campaign.random_kernels.compiled import counted, reduction, tile, walk
 from ptxvm.campaign.random_kernels.memory import DOUBLES, WIDE, WRAPS, access, atomic, copy, row
@@ -203,6 +203,7 @@ class Family(enum.Enum):
     ELEMENTS = enum.auto()
     WARPS = enum.auto()
     CTAS = enum.auto()
+    CLUSTERS = enum.auto()
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,9 @@ def together(mask: str, setting: Setting) -> list[Strategy[Statement]]:
     if mask == ALL and Family.CTAS in setting.families:
         found.append(st.one_of(filled(BARRIERS, NOBODY), exchange(shape), tile(shape), reduction(shape)))
         found.append(st.one_of(cells(shape, stray=setting.stray), histogram(shape), tickets(shape), bulk_copy(shape)))
+    if mask == ALL and Family.CLUSTERS in setting.families and not setting.leaves:
+        several = clusters.neighbour(shape), clusters.cluster_histogram(shape), clusters.sent(shape)
+        found.append(st.one_of(*several, filled(clusters.POSITIONS)))
     return found
 
 

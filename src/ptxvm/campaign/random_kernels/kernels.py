@@ -1,12 +1,11 @@
 """Random kernels as strategies: statements in blocks, which are printed as PTX, and what is launched.
 
-A kernel has arithmetic of every form in the catalog that is a function of registers, loads, stores and atomics of all
-types through all windows, at addresses that wrap on their way; what compilers write (loops over arrays by an index or a
-pointer, rows of all threads, tiles, reductions, histograms and copies in bulk in shared memory); shuffles, votes and
-products of matrices of warps and of parts of warps that know who they are; branches, loops that are left from within,
-graphs that are not reducible, switches, calls (by name, through pointers, of themselves), barriers and locks; or lanes
-that end early, and nothing that waits for them.  Half of the kernels have a few families of statements alone, which then
-meet more often.
+A kernel has arithmetic of every form in the catalog that is a function of registers, loads, stores and atomics of all types
+through all windows, at addresses that wrap on their way; what compilers write (loops over arrays by an index or a pointer, rows
+of all threads, tiles, reductions, histograms and copies in bulk in shared memory, also of clusters); shuffles, votes and
+products of matrices of warps and of parts of warps that know who they are; branches, loops that are left from within, graphs
+that are not reducible, switches, calls (by name, through pointers, of themselves), barriers and locks; or lanes that end early,
+and nothing that waits for them. Half of the kernels have a few families of statements alone, which then meet more often.
 
 What it leaves does not depend on the order in which threads run: each writes its own memory, or updates a word by one
 operation whose order does not show; others' memory is read behind a barrier.
@@ -19,15 +18,16 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import count
+from itertools import count, zip_longest
 from math import prod
 from random import Random
 
-from ptxvm.campaign.random_kernels import strategies as st
+from ptxvm.campaign.random_kernels import clusters, strategies as st
 from ptxvm.campaign.random_kernels.columns import PERMUTATIONS, column_registers
 from ptxvm.campaign.random_kernels.compiled import FEW, MANY
 from ptxvm.campaign.random_kernels.control import Family, Setting, block
 from ptxvm.campaign.random_kernels.memory import OWN, size_of
+from ptxvm.campaign.random_kernels.module_template import EARLY, FUNCTION, FUNCTIONS, OTHERS, RECURSION, TEMPLATE
 from ptxvm.campaign.random_kernels.parts import ALL, REGISTERS, Block, R, Shape, Statement, pure, written
 from ptxvm.campaign.random_kernels.shared import CELL, MORE
 from ptxvm.campaign.random_kernels.warps import ARRIVAL, LOCK
@@ -56,13 +56,11 @@ SHAPES: list[Shape] = [
 GRIDS: list[Shape] = [(1,), (2,), (3,), (2, 1, 2), (1, 3), (1, 2, 3)]
 MANY_CTAS: list[Shape] = [(17,), (8, 5)]
 SMALL, LARGE = 64, 512  # threads of a CTA up to which a grid may have many of them, and from which on one is enough
+MOST_CLUSTERS = 4  # of a grid
 SKEWS = {False: (0, 0, 16, 32, 48), True: (0, 0, 0, 8, 4, 1)}  # by whether a kernel is stray
 CROWDED = 64  # threads of a CTA of which more take long to have a lock in turn
 SHORT = 30  # lines of a body that may stand four times
-LONG, WORK = (
-    80,
-    2000,
-)  # the lines of a body, and the instructions of a lane, at most: many small kernels find more than a large one
+LONG, WORK = 80, 2000  # the lines of a body, and the instructions of a lane, at most: small kernels find more than large ones
 LAUNCHES = 8  # of each kernel
 SIZES = [(2, 0, 6), (1, 1, 5), (2, 1, 4), (2, 1, 4), (2, 1, 6), (2, 2, 3), (1, 2, 4)]
 """How many pieces a kernel has at most, how deep its blocks are nested, and how many statements each has at most."""
@@ -101,7 +99,8 @@ class RandomKernel:
     """A kernel, the shape of its CTAs, and how it is launched.
 
     `locks` where lanes wait for a lock, `leaves` where some end early, `stray` where accesses are wrong.  `dead` are registers
-    that nothing reads in the end.  Code is compiled as `tier` says.  `permutation` says which column a thread has.
+    that nothing reads in the end.  Code is compiled as `tier` says.  `permutation` says which column a thread has.  `cluster`
+    is the shape of its clusters, of which grids are multiples; None where it has none.
     """
 
     body: Block
@@ -115,6 +114,7 @@ class RandomKernel:
     stray: bool = False
     tier: Tiering = Tiering.AUTO
     permutation: str = PERMUTATIONS[0]
+    cluster: Shape | None = None
 
     @property
     def threads(self) -> int:
@@ -176,8 +176,10 @@ class RandomKernel:
 
     def __repr__(self) -> str:
         first = self.launches[0]
+        clusters = f" in clusters {self.cluster}" if self.cluster else ""
         said = (
-            f"<<<{first.grid}, {self.shape}, {self.shared}>>> on data of seed {first.seed}, n = {first.few}, m = {first.many}"
+            f"<<<{first.grid}, {self.shape}, {self.shared}>>>{clusters} on data of seed {first.seed}, "
+            f"n = {first.few}, m = {first.many}"
         )
         return f"\n// {said}\n{self.text}"
 
@@ -246,7 +248,11 @@ def kernels(draw: st.Draw) -> RandomKernel:
     tier = draw(st.sampled_from([Tiering.AUTO, Tiering.QUICK, Tiering.BEST, Tiering.BEST]))
     runs = draw(launches(shape, 1 if locks else LAUNCHES, SKEWS[stray]))
     permutation = draw(st.sampled_from(PERMUTATIONS))
-    return RandomKernel(body, functions, shape, runs, locks, leaves, dead, watch, stray, tier, permutation)
+    cluster = None
+    if "cluster" in written(body):
+        cluster = draw(st.sampled_from(clusters.SHAPES))
+        runs = [replace(run, grid=multiple(run.grid, cluster)) for run in runs]
+    return RandomKernel(body, functions, shape, runs, locks, leaves, dead, watch, stray, tier, permutation, cluster)
 
 
 @st.composite
@@ -278,6 +284,12 @@ def launches(shape: Shape, count: int, skews: Sequence[int]) -> st.Strategy[list
     grid = st.sampled_from([(1,)] if prod(shape) >= LARGE else GRIDS if prod(shape) > SMALL else [*GRIDS, *MANY_CTAS])
     few, many, seed = st.sampled_from(FEW), st.sampled_from(MANY), st.integers(0, 2**32 - 2)
     return st.lists(st.builds(Launch, grid, seed, few, many, st.sampled_from(skews)), count, count)
+
+
+def multiple(grid: Shape, cluster: Shape) -> Shape:
+    """A grid of so many clusters as it has CTAs, or of one where these are many."""
+    sizes = zip_longest(grid if prod(grid) <= MOST_CLUSTERS else (1,), cluster, fillvalue=1)
+    return tuple(clusters * ctas for clusters, ctas in sizes)
 
 
 # ── what the body has ───────────────────────────────────────────────────────────────────
@@ -371,134 +383,3 @@ def vectors(letter: str, count: int) -> Iterator[tuple[int, int]]:
 def vector(type: str, names: list[str]) -> str:
     """The type and the operand of an access to registers."""
     return f".v{len(names)}.{type} {{{', '.join(names)}}}" if len(names) > 1 else f".{type} {names[0]}"
-
-
-# ── the module ──────────────────────────────────────────────────────────────────────────
-
-EARLY = Statement("mov.u32 %result, %r2;\nsetp.lt.u32 %q, %r0, %r1;\n@%q ret;")
-"""Some lanes return before others call."""
-RECURSION = """
-    and.b32 %n, %x, 7;
-    setp.gt.u32 %q, %n, 1;
-    shr.u32 %n, %n, 1;
-    mov.u32 %result, %r1;
-    st.local.b32 [kept+4], %r3;
-    @%q call (%result), f{}, (%n, %r0);
-    ld.local.b32 %r2, [kept+4];
-    xor.b32 %result, %result, %r2;"""
-FUNCTION = """
-.func (.reg .b32 %result) f{number}(.reg .b32 %x, .reg .b32 %y)
-{{
-    .reg .b32 %r<8>, %n;
-    .reg .pred %q;
-    .local .align 4 .b8 kept[8];
-    mov.u32 %r0, %x; mov.u32 %r1, %y; mov.u32 %r2, 3; mov.u32 %r3, %x;
-    mov.u32 %r4, 77; mov.u32 %r5, %y; mov.u32 %r6, 0; mov.u32 %r7, 9;
-{body}
-    ret;
-}}
-"""
-OTHERS = """
-.func (.param .b32 result) f2(.param .align 8 .b8 given[16])
-{
-    .reg .b32 %r<3>;
-    .reg .b64 %d;
-    ld.param.v2.b32 {%r0, %r1}, [given];
-    ld.param.b64 %d, [given+8];
-    cvt.u32.u64 %r2, %d;
-    mad.lo.u32 %r0, %r0, %r1, %r2;
-    st.param.b32 [result], %r0;
-    ret;
-}
-.func (.reg .b32 %result) f3(.reg .b32 %x, .reg .b32 %mask)
-{
-    .reg .b32 %r<2>;
-    .reg .pred %p;
-    shfl.sync.bfly.b32 %r0, %x, 3, 0x1f, %mask;
-    setp.lt.u32 %p, %r0, %x;
-    @%p bra LESS;
-    vote.sync.ballot.b32 %r1, 0, %mask;
-    bra MET;
-LESS:
-    vote.sync.ballot.b32 %r1, 1, %mask;
-MET:
-    add.u32 %result, %r0, %r1;
-    ret;
-}
-"""
-FUNCTIONS = """
-.func (.reg .b32 %result) f0(.reg .b32 %x, .reg .b32 %y);
-.func (.reg .b32 %result) f1(.reg .b32 %x, .reg .b32 %y);
-.global .align 8 .u64 pointers[2] = {{ f0, f1 }};
-{}"""
-TEMPLATE = """.version 9.0
-.target sm_100a
-.address_size 64
-.const .align 16 .b32 table[32] = {{ 1, 2, 3, 4, 5, 0x80000000, 0x7f800000, 0xffffffff, 0x3f800000, 9, 10, 11, 12, 13, 14 }};
-.extern .shared .align 16 .b8 buffer[];
-{functions}
-.visible .entry random(.param .u64 in, .param .u64 work, .param .u64 words, .param .u64 out, .param .u64 rows,
-    .param .u64 columns, .param .u32 n, .param .u32 m)
-{{
-{registers}
-{own}
-    .reg .b32 %c<4>, %b<4>, %m<3>;
-    .reg .pred %q<2>;
-    .reg .b32 %t0, %t2, %own, %buffer, %counts, %thread, %whole, %few, %many, %total, %column, %n<6>;
-    .reg .b64 %t1, %t3, %in, %rows, %columns, %words, %anywords, %any, %anystack, %either, %mine, %result, %stack;
-    .shared .align 16 .b8 counts[144];
-    .shared .align 16 .b8 tile[{tile}];
-    .local .align 16 .b8 stack[64];
-    ld.param.u64 %in, [in];
-    ld.param.u64 %mine, [work];
-    ld.param.u64 %words, [words];
-    ld.param.u64 %result, [out];
-    ld.param.u64 %rows, [rows];
-    ld.param.u64 %columns, [columns];
-    ld.param.u32 %few, [n];
-    ld.param.u32 %many, [m];
-    mov.u32 %n0, %tid.x;
-    mov.u32 %n1, %tid.y;
-    mov.u32 %n2, %tid.z;
-    mov.u32 %n3, %ntid.x;
-    mov.u32 %n4, %ntid.y;
-    mad.lo.u32 %thread, %n2, %n4, %n1;
-    mad.lo.u32 %thread, %thread, %n3, %n0;
-    mov.u32 %whole, {whole};
-    mov.u32 %buffer, buffer;
-    mov.u32 %counts, counts;
-    mov.u64 %stack, stack;
-    mad.lo.u32 %own, %thread, 64, %buffer;
-    cvt.u64.u32 %any, %own;
-    cvta.shared.u64 %any, %any;
-    cvt.u64.u32 %anywords, %counts;
-    cvta.shared.u64 %anywords, %anywords;
-    cvta.local.u64 %anystack, %stack;
-    mul.lo.u32 %n4, %n4, %n3;
-    mov.u32 %t0, %ntid.z;
-    mul.lo.u32 %n4, %n4, %t0;
-    mov.u32 %n5, %ctaid.z;
-    mov.u32 %t0, %nctaid.y;
-    mov.u32 %t2, %ctaid.y;
-    mul.lo.u32 %total, %n4, %t0;
-    mad.lo.u32 %n5, %n5, %t0, %t2;
-    mov.u32 %t0, %nctaid.x;
-    mov.u32 %t2, %ctaid.x;
-    mul.lo.u32 %total, %total, %t0;
-    mov.u32 %t0, %nctaid.z;
-    mul.lo.u32 %total, %total, %t0;
-    mov.u32 %t0, %nctaid.x;
-    mad.lo.u32 %n5, %n5, %t0, %t2;
-    mad.lo.u32 %n5, %n5, %n4, %thread;
-    mad.wide.u32 %mine, %n5, 80, %mine;
-    mad.wide.u32 %result, %n5, 256, %result;
-    and.b32 %t0, %thread, 5;
-    setp.eq.u32 %q0, %t0, 4;
-    selp.b64 %either, %any, %mine, %q0;
-{column}
-{fill}
-{body}
-{save}
-    ret;
-}}
-"""

@@ -182,4 +182,4 @@ def bulk_copy(draw: st.Draw, shape: Shape) -> Statement:
 BARRIER = 136  # where the words that all threads update have a place for one
 COPY = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
 
-__all__ = ["CELL", "MORE", "bulk_copy", "cells", "histogram", "tickets"]
+__all__ = ["BARRIER", "CELL", "COMMUTE", "MORE", "bulk_copy", "cells", "histogram", "tickets"]

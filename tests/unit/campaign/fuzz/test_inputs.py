@@ -37,6 +37,7 @@ from ptxvm.engine.jit.cfg import if_conversion
 from ptxvm.engine.jit.memory import row_windows
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.model import read_litmus
+from ptxvm.model.translate import as_kernel
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -145,6 +146,23 @@ def test_every_outcome_of_accesses_of_several_sizes_that_race_is_allowed() -> No
 def test_litmus_tests_have_devices_parts_and_reductions() -> None:
     texts = "\n".join(litmus.random_test(number) for number in range(60))
     assert all(each in texts for each in ("gpu 1", ".b16 ", "+2", "red.", "ld.volatile", "st.volatile"))
+
+
+def test_litmus_tests_have_aliases_branches_arrivals_and_counters_that_the_machine_can_run() -> None:
+    """All are kernels, too: what could not be translated would never be compared."""
+    texts = [litmus.random_test(number) for number in range(120)]
+    words = (
+        "aliases x",
+        "fence.proxy.alias",
+        "beq r",
+        "END:",
+        "bar.cta.sync",
+        "bar.cta.arrive",
+        "mbarrier.wait",
+        "mbarrier.arrive.release",
+    )
+    assert all(any(word in text for text in texts) for word in words)
+    assert {len(as_kernel(read_litmus(each)).test.threads) for each in texts} == {2, 3}
 
 
 def test_coverage_tells_each_feature_once() -> None:
