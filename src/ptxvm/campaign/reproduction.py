@@ -27,8 +27,14 @@ PARAMETERS = {parameters}
 
 
 def test_{function}():
-    repeat(CAMPAIGN, PARAMETERS, HERE / {folder!r}{text})
+    repeat(CAMPAIGN, PARAMETERS, HERE / {folder!r})
 '''
+SMALL = """
+
+if __name__ == "__main__":
+    # The fewest statements of the kernel that fail alike.
+    repeat(CAMPAIGN, PARAMETERS, HERE / {folder!r}, Path(__file__).with_suffix(".ptx"))
+"""
 
 
 class CaseFailed(PTXVMError, AssertionError):  # noqa: N818 - it says what happened
@@ -54,20 +60,24 @@ def repeat(tables: Mapping[str, object], parameters: Mapping[str, object], folde
 
 
 def write_tests(folder: Path, declaration: Declaration, failures: Iterable[Small]) -> list[Path]:
-    """Write a test for each failure, and beside it the PTX that was made small; gives the files of the tests."""
+    """Write a test for each failure, and beside it the PTX that was made small; gives the files of the tests.
+
+    A test runs the kernel of the campaign, and passes when that is mended; as a script it runs what was made small of it.
+    """
     written: list[Path] = []
     for small in failures:
         found = small.case.outcome
         name = re.sub(r"\W+", "_", f"{declaration.subject.name} {found.kind or found.verdict} {small.case.number}").strip("_")
         file = folder / f"test_{name}.py"
+        template = TEST
         if small.text is not None:
             file.with_suffix(".ptx").write_text(small.text, encoding="utf-8", errors="surrogateescape")
+            template += SMALL
         file.write_text(
-            TEST.format(
+            template.format(
                 name=declaration.subject.name, reason=one_line(found.reason), number=small.case.number, function=name,
                 tables=literal({name: table for name, table in declaration.tables.items() if name != "parameters"}),
                 parameters=literal(small.parameters), folder=os.path.relpath(declaration.folder, folder),
-                text="" if small.text is None else ", Path(__file__).with_suffix('.ptx')",
             ),
             encoding="utf-8",
         )  # fmt: skip

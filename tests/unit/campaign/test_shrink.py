@@ -1,4 +1,5 @@
 import math
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,6 +61,30 @@ def test_a_failure_becomes_small_and_its_test_fails_for_the_same_reason(short: C
     )  # fmt: skip
     assert done.returncode == 1
     assert "fault out-of-bounds" in done.stdout
+
+
+def test_what_was_made_small_fails_alike_where_the_test_is_run_as_a_script(short: Campaign) -> None:
+    done = subprocess.run([sys.executable, str(short.tests[0])], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "CaseFailed: fault out-of-bounds at <saxpy>" in done.stderr
+
+
+def test_the_test_of_a_kernel_passes_when_that_is_mended(tmp_path: Path) -> None:
+    """It runs the kernel of the campaign, and no copy of it."""
+    right, kernel = SAXPY.read_text(), tmp_path / "saxpy.ptx"
+    kernel.write_text(right.replace("@%p1 bra", "// @%p1 bra"))
+    tables = {
+        "campaign": {"kernel": str(kernel), "name": "unguarded"},
+        "parameters": {"n": [32, 33]},
+        "launch": {"grid": "{cdiv(n, 32)}", "block": 32, "args": ["{n}", "2.0", "f32[{n}]", "f32[{n}]"]},
+    }
+    (test,) = campaign(tables, folder=tmp_path / "found", workers=1).tests
+    assert test.with_suffix(".ptx").is_file()
+    repeats = runpy.run_path(str(test))[test.stem]
+    with pytest.raises(CaseFailed, match="fault out-of-bounds"):
+        repeats()
+    kernel.write_text(right)
+    repeats()
 
 
 def test_repeating_a_case_raises_as_it_failed(tmp_path: Path, subjects: Path) -> None:
