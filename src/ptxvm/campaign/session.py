@@ -93,8 +93,8 @@ def campaign(
     `memory` (MiB) and `attempts`.  The results are in `folder`, by default `NAME.campaign`; a campaign that was
     interrupted goes on there.  `workers` is the number of processes, by default one for each core, `scheduler` the address
     of a Dask cluster (`tcp://host:8786`).  With `shrink` the first case of each failure is made small, and written as a
-    test.  With `parquet` the results are written to that file at the end, too.  `progress` is called with how many cases have
-    ended, failed, and are to be run.  Raises ValueError where the declaration is wrong, TypeError, and ImportError where an
+    test.  With `parquet` the results are written to that file at the end, too.  `progress` is called at first, and as cases end, with how many
+    have ended, failed, and are to be run.  Raises ValueError where the declaration is wrong, TypeError, and ImportError where an
     extra is not installed.
     """
     declaration = declaration_of(what, parameters, limits)
@@ -109,6 +109,8 @@ def campaign(
         ended, failed = sum(results.counts().values()), results.failed()
         pool = runner(workload, workers, scheduler, declaration.limits)
         open_until_the_end.enter_context(pool)
+        if progress is not None:
+            progress(ended, failed, space.cases)
         for done in pool.outcomes(Job(number) for number in results.waiting(space.cases)):
             results.add((each, space.json(space.position(each.number))) for each in done)
             ended, failed = ended + len(done), failed + sum(each.outcome.failed for each in done)

@@ -64,6 +64,8 @@ def fuzz(
         pool = runner(FuzzWorkload(chosen, seed), workers, scheduler, LIMITS[chosen])
         open_until_the_end.enter_context(pool)
         fuzzing = Fuzzing(results, chosen, seed, corpus)
+        if progress is not None:
+            progress(fuzzing.ended, fuzzing.failed, cases or 0)
         until = None if seconds is None else time.monotonic() + seconds
         for done in pool.outcomes(fuzzing.jobs(cases, until), until):
             fuzzing.add(done)
