@@ -93,9 +93,9 @@ def campaign(
     `memory` (MiB) and `attempts`.  The results are in `folder`, by default `NAME.campaign`; a campaign that was
     interrupted goes on there.  `workers` is the number of processes, by default one for each core, `scheduler` the address
     of a Dask cluster (`tcp://host:8786`).  With `shrink` the first case of each failure is made small, and written as a
-    test.  With `parquet` the results are written to that file at the end, too.  `progress` is called at first, and as cases end, with how many
-    have ended, failed, and are to be run.  Raises ValueError where the declaration is wrong, TypeError, and ImportError where an
-    extra is not installed.
+    test.  With `parquet` the results are written to that file at the end, too.  `progress` is called at first, and as cases
+    end, with how many have ended, failed, and are to be run.  Raises ValueError where the declaration is wrong, TypeError,
+    and ImportError where an extra is not installed.
     """
     declaration = declaration_of(what, parameters, limits)
     if parquet is not None:
