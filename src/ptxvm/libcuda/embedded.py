@@ -1,7 +1,7 @@
 """Python embedded in a program: start, output and end of the interpreter; the libraries start it at a first call.
 
 What kernels print goes to C's standard output, in the order of the program's own prints.  When the program exits, the functions
-of the libraries end before LLVM's and C++'s destructors do.
+of the libraries end before LLVM's and C++'s destructors run, and no thread is in LLVM from then on.
 """
 
 from __future__ import annotations
@@ -132,6 +132,18 @@ def leave(_: int) -> None:
         AT_EXIT.pop()()
     if (made := profile()) is not None:
         made.write()
+    if "llvmlite.binding" in sys.modules:
+        keep_llvm()
+
+
+def keep_llvm() -> None:
+    """Wait until no other thread is in LLVM, and let none in again: its destructors would free what a compilation uses.
+
+    A stream, or better code in the background, may still compile.  llvmlite has one lock for all of LLVM.
+    """
+    from llvmlite.binding import ffi  # noqa: PLC0415 - a process of Python may have no LLVM
+
+    ffi.lib._lock.__enter__()  # noqa: SLF001 - it has no public name
 
 
 LEAVING = HANDLER(leave)
