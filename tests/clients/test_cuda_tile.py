@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 
 ct = pytest.importorskip("cuda.tile")
 pytest.importorskip("cuda.core")
+cuda = pytest.importorskip("cuda.bindings.driver")
+SUCCESS = cuda.CUresult.CUDA_SUCCESS
 Size = ct.Constant[int]
 
 
@@ -19,7 +19,7 @@ class Tensor:
         self.values = np.ascontiguousarray(values)
         self.buffer = device.allocate(self.values.nbytes, stream=stream)
         stream.sync()
-        ctypes.memmove(int(self.buffer.handle), self.values.ctypes.data, self.values.nbytes)  # which the host reaches too
+        assert cuda.cuMemcpyHtoD(int(self.buffer.handle), self.values.ctypes.data, self.values.nbytes) == (SUCCESS,)
 
     @property
     def __cuda_array_interface__(self):
@@ -28,7 +28,7 @@ class Tensor:
 
     def get(self):
         result = np.empty_like(self.values)
-        ctypes.memmove(result.ctypes.data, int(self.buffer.handle), result.nbytes)
+        assert cuda.cuMemcpyDtoH(result.ctypes.data, int(self.buffer.handle), result.nbytes) == (SUCCESS,)
         return result
 
 

@@ -38,7 +38,18 @@ def callback(name: str, major: str) -> CFunction:
     result, parameters = signatures(major)[name]
     prototype = ctypes.CFUNCTYPE(KINDS[result], *(KINDS[kind] for kind in parameters))
     entry = FUNCTIONS.get(f"{base_of(name)}@{major}") or FUNCTIONS.get(base_of(name))
-    return prototype(lacking(name) if entry is None else guarded(name, entry, result))
+    return prototype(refused(name) if entry is None else guarded(name, entry, result))
+
+
+def refused(name: str) -> Callable[..., int]:
+    """A function that is missing: it stores NOT_SUPPORTED for its thread, too."""
+    refuse = lacking(name)
+
+    def call(*arguments: object) -> int:
+        runtime().thread.error = code = refuse(*arguments)
+        return code
+
+    return call
 
 
 def guarded(name: str, entry: RuntimeFunction, kind: str) -> Callable[..., int]:

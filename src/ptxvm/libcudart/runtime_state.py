@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from ptxvm.dataclass import dataclass
 from ptxvm.driver.code_images import texts_at
+from ptxvm.driver.context import Context
 from ptxvm.driver.device import Device
 from ptxvm.driver.module import Kernel, Module
 from ptxvm.libcuda.c_values import put_u64
@@ -163,11 +164,16 @@ class Runtime:
             self.choose(self.first_device if self.thread.device is None else self.thread.device)
         current.check(any_state=any_state)
 
-    def choose(self, ordinal: int) -> None:
-        """Make the primary context of a device current; DriverError where there is no such device."""
+    def active(self, ordinal: int) -> Context:
+        """The primary context of a device, which the runtime retains; DriverError where there is no such device."""
         context = session().driver.primary_context(ordinal)
         if not context.users:
             context.retain()
+        return context
+
+    def choose(self, ordinal: int) -> None:
+        """Make the primary context of a device current; DriverError where there is no such device."""
+        context = self.active(ordinal)
         self.thread.device = ordinal
         stack = session().stack
         stack[-1:] = [context]

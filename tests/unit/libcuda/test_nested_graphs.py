@@ -206,3 +206,20 @@ def test_objects_of_the_client_end_with_the_last_graph_that_has_a_copy(cuda):
     assert not ended
     cuda.cuGraphExecDestroy(executable)
     assert ended == [5]
+
+
+def test_references_of_a_user_object_come_in_numbers_that_there_are(cuda):
+    """One at least, INT_MAX at most, and the flags that the documentation names (driver API, "Graph Management")."""
+    end = ctypes.CFUNCTYPE(None, c_void_p)(lambda _: None)
+    library, out, graph = cuda.library, c_void_p(), empty_graph(cuda)
+    resource = cuda.handle("cuUserObjectCreate", c_void_p(5), end, c_uint(1), c_uint(1))
+    for count in (0, 2**31):
+        assert library.cuUserObjectCreate(byref(out), c_void_p(5), end, c_uint(count), c_uint(1)) == INVALID_VALUE
+        assert library.cuUserObjectRetain(resource, c_uint(count)) == INVALID_VALUE
+        assert library.cuUserObjectRelease(resource, c_uint(count)) == INVALID_VALUE
+        assert library.cuGraphRetainUserObject(graph, resource, c_uint(count), c_uint(0)) == INVALID_VALUE
+        assert library.cuGraphReleaseUserObject(graph, resource, c_uint(count)) == INVALID_VALUE
+    for flags in (0, 2, 3):
+        assert library.cuUserObjectCreate(byref(out), c_void_p(5), end, c_uint(1), c_uint(flags)) == INVALID_VALUE
+    assert library.cuGraphRetainUserObject(graph, resource, c_uint(1), c_uint(2)) == INVALID_VALUE
+    cuda.cuUserObjectRelease(resource, c_uint(1))

@@ -21,7 +21,7 @@ INVALID_CONFIGURATION, INVALID_SYMBOL, BAD_DIRECTION, BAD_FUNCTION, NO_DEVICE_10
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
 COOPERATIVE = 2  # cudaLaunchAttributeID
 UNSIGNED = 1  # cudaChannelFormatKind
-NO_SYMBOL, ALREADY_REGISTERED, NOT_REGISTERED = 500, 712, 713
+NO_SYMBOL, ALREADY_REGISTERED, NOT_REGISTERED, NOT_SUPPORTED = 500, 712, 713, 801
 N = 1000
 HEAD = """
 .version 7.8
@@ -131,6 +131,25 @@ def test_errors_stay_with_the_thread_until_they_are_asked_for(program):
     assert name(98) == b"cudaErrorInvalidDeviceFunction"
     assert description(1) == b"invalid argument"
     assert description(300) == b"invalid source"  # made of the name
+
+
+def test_a_device_gets_flags_before_its_first_use_where_they_are_said_to_count(program):
+    ways_to_wait, blocking, count_them = 7, 4, 1  # cudaDeviceScheduleMask, cudaDeviceScheduleBlockingSync
+    flags = c_uint()
+    for given, counts in ((blocking, count_them), (0, 0)):  # the second leaves them as they are
+        assert program.cudaInitDevice(0, given, counts) == 0
+        assert program.cudaGetDeviceFlags(byref(flags)) == 0
+        assert flags.value & ways_to_wait == blocking
+    assert program.cudaInitDevice(0, 3, count_them) == INVALID_VALUE
+    assert program.cudaInitDevice(0, 0, 64) == INVALID_VALUE
+    assert program.cudaInitDevice(7, 0, 0) == NO_DEVICE_101
+    assert program.cudaSetDeviceFlags(0) == 0
+
+
+def test_a_function_that_is_missing_leaves_its_error_too(program):
+    assert program.cudaImportExternalSemaphore(byref(c_void_p()), None) == NOT_SUPPORTED
+    assert program.cudaGetLastError() == NOT_SUPPORTED
+    assert program.cudaGetLastError() == 0
 
 
 def test_a_wild_kernel_spoils_the_context_until_the_device_is_reset(program):

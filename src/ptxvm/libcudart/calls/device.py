@@ -10,6 +10,7 @@ from ptxvm.libcudart.properties import properties
 from ptxvm.libcudart.runtime_state import function, runtime
 
 WAYS_TO_WAIT, MAP_HOST, FLAGS = 0b111, 0x8, 0x9F  # cudaDeviceScheduleMask, cudaDeviceMapHost, and all flags
+DEVICE_FLAGS_ARE_VALID = 1  # cudaInitDeviceFlagsAreValid
 
 
 @function("cudaGetDeviceCount", stateless=True)
@@ -26,10 +27,20 @@ def current(out: int) -> None:
     put_i32(out, session().context.device.ordinal)
 
 
-@function("cudaSetDevice", "cudaInitDevice", any_state=True)
-def choose(ordinal: int, *flags: int) -> None:
+@function("cudaSetDevice", any_state=True)
+def choose(ordinal: int) -> None:
     """Make a device current in the thread."""
     runtime().choose(ordinal)
+
+
+@function("cudaInitDevice", any_state=True)
+def initialise(ordinal: int, device_flags: int, flags: int) -> None:
+    """Make the primary context of a device, which does not become current; one flag says that those of the device count."""
+    found = runtime().active(ordinal)
+    if flags & ~DEVICE_FLAGS_ARE_VALID:
+        raise DriverError(Result.INVALID_VALUE, f"{flags:#x} are no flags of cudaInitDevice")
+    if flags:
+        found.flags = checked_flags(device_flags)
 
 
 @function("cudaSetValidDevices", stateless=True)
@@ -45,9 +56,14 @@ def set_devices(first: int, count: int) -> None:
 @function("cudaSetDeviceFlags")
 def set_flags(flags: int) -> None:
     """Set how the host waits, which has no effect; DriverError for unknown flags, or for two ways to wait."""
+    session().context.flags = checked_flags(flags)
+
+
+def checked_flags(flags: int) -> int:
+    """The flags of a device; DriverError for unknown ones, or for two ways to wait."""
     if flags & ~FLAGS or flags & WAYS_TO_WAIT not in (0, 1, 2, 4):
         raise DriverError(Result.INVALID_VALUE, f"{flags:#x} are no flags of a device")
-    session().context.flags = flags
+    return flags
 
 
 @function("cudaGetDeviceFlags")
