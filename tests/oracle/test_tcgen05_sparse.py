@@ -78,10 +78,9 @@ def test_sparse_products_are_exact(kind, type, sums, rows, ws, selector, engine,
     da, db = put(memory, AT_A, stored.astype(DTYPES[type]), 32), put(memory, AT_B, b.astype(DTYPES[type]), 64)
     halved = rows == 64 and not ws  # half of the lanes of each warp
     lanes = half_of_the_lanes(ROWS // 2) if halved else np.arange(ROWS)
-    moved = np.zeros_like(meta)
-    moved[lanes] = np.roll(meta[: len(lanes)], 4 * selector, axis=1)
+    moved, parts = np.zeros_like(meta), 1 if halved else ROWS // rows  # of D, in lanes beside each other (PTX 9.7.16.10.5)
+    moved[lanes] = np.roll(np.tile(meta[: len(lanes) // parts], (parts, 1)), 4 * selector, axis=1)
     memory[AT_SCALES : AT_SCALES + meta.size] = moved.ravel()
-    parts = 1 if halved else ROWS // rows  # of D, which lie in lanes beside each other (PTX 9.7.16.10.5)
     held = {"f32": np.float32, "s32": np.int32}[sums]
     cells = np.zeros((ROWS, columns), np.uint32)
     cells[lanes, : columns // parts] = np.vstack(np.split(c.astype(held).view(np.uint32), parts, axis=1))
@@ -133,16 +132,44 @@ def test_sparse_products_with_scales_are_exact(kind, type, blocks, engine, rng):
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
-def test_a_shifted_matrix_is_multiplied(engine, rng):
-    """PTX 9.7.16.10.9.1: the rows of A are one row down; as with `tcgen05.shift`, the first stays as well."""
-    a, b = rng.integers(-4, 5, (ROWS, 16)), rng.integers(-4, 5, (64, 16))
+def test_rows_move_to_the_lane_before_theirs(engine, rng):
+    """PTX 9.7.16.9.3; as it was read back on a B200: in the lanes of all four warps, and the last of 32 rows stays."""
+    cells = rng.integers(0, 2**32, (ROWS, 64), np.uint32)
+    got = run("tcgen05.shift.cta_group::1.down [%d];", np.zeros(SHARED, np.uint8), 0, 0, 0, cells.copy(), engine=engine)
+    source = np.minimum(np.arange(ROWS) + 1, np.arange(ROWS) | 31)
+    assert (got[:, :8] == cells[source, :8]).all()
+    assert (got[:, 8:] == cells[:, 8:]).all()
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("rows", [32, 64])
+def test_each_part_of_d_has_its_own_rows_of_a(rows, engine, rng):
+    """Where D lies in several parts of the lanes, A is a copy in the lanes of each (CUTLASS); copies may differ (FlashMLA)."""
+    parts, columns = ROWS // rows, 64
+    a, b = rng.integers(-4, 5, (ROWS, 16)), rng.integers(-4, 5, (columns, 16))
     memory = np.zeros(SHARED, np.uint8)
     da, db = put(memory, AT_A, a.astype(np.float16), 32), put(memory, AT_B, b.astype(np.float16), 32)
     instruction = """tcgen05.cp.cta_group::1.128x256b [%a], %da;
-        tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%a], %db, %i, %p;"""
-    idesc = instruction_descriptor(ROWS, 64, "f32", "f16", "f16")
+        tcgen05.mma.ws.cta_group::1.kind::f16 [%d], [%a], %db, %i, %p;"""
+    idesc = instruction_descriptor(rows, columns, "f32", "f16", "f16")
+    got = run(instruction, memory, descriptor(da), descriptor(db), idesc, np.zeros((ROWS, columns), np.uint32), engine=engine)
+    exact = [each @ of_b.T for each, of_b in zip(np.split(a, parts), np.split(b, parts), strict=True)]
+    assert (got[:, : columns // parts].view(np.float32) == np.vstack(exact)).all()
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_a_shifted_matrix_is_multiplied(engine, rng):
+    """PTX 9.7.16.10.9.1: the rows of A are shifted in tensor memory; the product before it is of A as it is (TVM)."""
+    a, b = rng.integers(-4, 5, (ROWS, 16)), rng.integers(-4, 5, (32, 16))
+    memory = np.zeros(SHARED, np.uint8)
+    da, db = put(memory, AT_A, a.astype(np.float16), 32), put(memory, AT_B, b.astype(np.float16), 32)
+    instruction = """tcgen05.cp.cta_group::1.128x256b [%a], %da;
+        tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%a], %db, %i, %p;
+        add.u32 %x, %d, 32; tcgen05.mma.cta_group::1.kind::f16 [%x], [%a], %db, %i, %p;"""
+    idesc = instruction_descriptor(ROWS, 32, "f32", "f16", "f16")
     got = run(instruction, memory, descriptor(da), descriptor(db), idesc, np.zeros((ROWS, 64), np.uint32), engine=engine)
-    assert (got.view(np.float32) == a[[0, *range(ROWS - 1)]] @ b.T).all()
+    shifted = np.minimum(np.arange(ROWS) + 1, np.arange(ROWS) | 31)
+    assert (got.view(np.float32) == np.hstack([a @ b.T, a[shifted] @ b.T])).all()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +189,8 @@ def test_a_shifted_matrix_is_multiplied(engine, rng):
             ptxvm.Fault,
             "says that A is not sparse",
         ),
-        ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%a], %db, %i, %p;", 64, 0, ptxvm.Fault, "shifted has 128 rows"),
+        ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%a], %db, %i, %p;", 64, 0, ptxvm.Fault,
+         "shifted has 128 or 256 rows"),
         ("add.u32 %a, %a, 0x200000; tcgen05.mma.cta_group::1.kind::f16 [%d], [%a], %db, %i, %p;", 128, 0, ptxvm.Fault,
          "matrix A at"),
         ("add.u32 %a, %a, 0x10000; tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %da, %db, [%a], %i, %p;", 128, 4, ptxvm.Fault,

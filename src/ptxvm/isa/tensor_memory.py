@@ -119,8 +119,8 @@ class Multiply(TensorWork):
     """Multiply A, at `a` in tensor memory or by a descriptor, and B, by the descriptor `b`, as `idesc` says, into `d`.
 
     `enable`, `scale`, the masks `disabled0` to `disabled7` of lanes, the scales at `scale_a` and `scale_b`, and the mask
-    `zeros` of columns are as the instruction has them.  With `shifted`, the rows of A are shifted down by one; with `sparse`,
-    half of A is stored, and metadata lie at `meta`.
+    `zeros` of columns are as the instruction has them.  With `shifted`, the rows of A are shifted down by one after the
+    product, in tensor memory; with `sparse`, half of A is stored, and metadata lie at `meta`.
     """
 
     kind: str = "f16"
@@ -209,10 +209,8 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
     m = (bits >> 27 & 3) * 128 if scaled else (bits >> 24 & 31) * 16
     n = (bits >> 17 & 63) * 8
     _shape(work, m, n)
-    if work.shifted and m // work.ctas != LANES:
-        raise InvalidDescriptor(
-            f"a matrix that is shifted has {LANES} rows in each CTA, not {m // work.ctas} (PTX 9.7.16.10.9.1)"
-        )
+    if work.shifted and m < LANES:
+        raise InvalidDescriptor(f"a matrix that is shifted has {LANES} or {2 * LANES} rows, not {m} (PTX 9.7.16.10.9.1)")
     deeper = kind in HALVED and bool(bits >> 31 & 1)
     if deeper and work.sparse:
         raise InvalidDescriptor("bit 31 of the instruction descriptor asks for a depth of 96, which a sparse A has not")

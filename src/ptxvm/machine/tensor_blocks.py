@@ -11,7 +11,6 @@ from ptxvm.machine import tensor_memory, tensor_products, tensor_unit
 from ptxvm.machine.per_lane import PerLane
 from ptxvm.machine.tensor_memory import TensorMemory
 
-LANES_OF_A_WARP = (1 << WARP) - 1
 EVERY_LANE = (1 << LANES) - 1
 
 
@@ -59,12 +58,8 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
     if isinstance(work, Shift):
         address = operands["a"] & 0xFFFF_FFFF
         memory.check(address, tensor_unit.SHIFTED, "a shift")
-        first = address & 0xFFFF
-        return [
-            CellBlock(
-                LANES_OF_A_WARP << (address >> 16), first, first + tensor_unit.SHIFTED, reads=True, writes=True, partly=True
-            )
-        ]
+        first, moved = address & 0xFFFF, EVERY_LANE >> (address >> 16) << (address >> 16)
+        return [CellBlock(moved, first, first + tensor_unit.SHIFTED, reads=True, writes=True, partly=True)]
     if isinstance(work, CopyToTensor):
         address, width = operands["a"] & 0xFFFF_FFFF, work.bytes // 4
         memory.check(address, width, "a copy")
@@ -81,12 +76,14 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
         memory.check(address, words, "matrix A")
         first = address & 0xFFFF
         found.append(
-            CellBlock(mask(tensor_products.lanes_of_a(work, address, idesc.m)), first, first + words, reads=True, writes=False)
+            CellBlock(
+                mask(tensor_products.lanes_of_a(work, address, idesc.m)), first, first + words, reads=True, writes=work.shifted
+            )
         )
     if work.sparse:
         address = operands["meta"] & 0xFFFF_FFFF
         held = tensor_products.columns_of_metadata(work, memory, address, idesc)
-        lanes = tensor_products.lanes_of_rows(work, address, idesc.m, "the metadata")
+        lanes = tensor_products.lanes_of_metadata(work, address, idesc.m)
         found.append(CellBlock(mask(lanes), held.start, held.stop, reads=True, writes=False, partly=True))
     for name in tensor_products.SCALES if work.blocks else ():
         address, (rows, of_rows) = operands[name] & 0xFFFF_FFFF, tensor_products.cells_of_scales(work, idesc, name)

@@ -182,11 +182,13 @@ def of_cta(
 def of_copies(
     faster: FasterProducts | None, product: Product, left: Matrices, right: Matrices, added: Matrices, further: list[Matrices]
 ) -> Matrices:
-    """The product; of two copies of A, each is multiplied with its half of the columns."""
-    count, made = len(left) // len(added), []
-    columns = [np.split(each, count, axis=1) for each in (right, added, *further[1:])]
-    for a, b, c, *of_b in zip(np.split(left, count), *columns, strict=True):
-        more = [*further[:1], *of_b]
+    """The product; of copies of A or of its metadata, each is multiplied with its part of the columns."""
+    of_rows, of_columns = [left, *further[:1]], [right, added, *further[1:]]
+    count, made = max(map(len, of_rows)) // len(added), []
+    rows = [np.split(each, count) if len(each) > len(added) else [each] * count for each in of_rows]
+    columns = [np.split(each, count, axis=1) for each in of_columns]
+    for (a, *of_a), (b, c, *of_b) in zip(zip(*rows, strict=True), zip(*columns, strict=True), strict=True):
+        more = [*of_a, *of_b]
         quick = None if faster is None else faster.multiply(product, a, b, c, more)
         made.append(by_sixteen(product, a, b, c, more) if quick is None else quick)
     return np.hstack(made)
@@ -237,9 +239,16 @@ def lanes_of_rows(work: Multiply, address: int, m: int, matrix: str = "matrix A"
 
 
 def lanes_of_a(work: Multiply, address: int, m: int) -> PerLane:
-    """The lanes of A in a CTA; 64 rows of a dense A in a pair have two copies, for the halves of D (layout B, CUTLASS)."""
-    copied = work.pairs and m == LANES and not work.sparse
-    return lanes_of_rows(work, address, work.ctas * LANES if copied else m)
+    """The lanes of A in a CTA: a copy of its rows for each part of D, in the lanes of that part.
+
+    Kernels that run on the hardware have other rows in each copy, so that an instruction does several products.
+    """
+    return lanes_of_rows(work, address, m if half_of_the_lanes(work, m) else work.ctas * LANES)
+
+
+def lanes_of_metadata(work: Multiply, address: int, m: int) -> PerLane:
+    """The lanes of the metadata in a CTA: those of the rows of D that they are for."""
+    return lanes_of_rows(work, address, m if half_of_the_lanes(work, m) else work.ctas * LANES, "the metadata")
 
 
 def half_of_the_lanes(work: Multiply, m: int) -> bool:
@@ -273,8 +282,6 @@ def of_tensor_memory(work: Multiply, memory: TensorMemory, address: int, idesc: 
     column = address & 0xFFFF
     held = np.ascontiguousarray(memory.cells[lanes_of_a(work, address, idesc.m), column : column + words])
     found: Matrices = split(bits, held.view(np.uint8)).reshape(-1, idesc.stored)
-    if work.shifted:
-        found[1:] = found[:-1].copy()  # as `tcgen05.shift` does
     return found
 
 
@@ -286,7 +293,7 @@ def metadata(work: Multiply, memory: TensorMemory, address: int, idesc: Instruct
     metadata have the same lanes there (9.7.16.10.8.5).
     """
     columns = columns_of_metadata(work, memory, address, idesc)
-    lanes = lanes_of_rows(work, address, idesc.m, "the metadata")
+    lanes = lanes_of_metadata(work, address, idesc.m)
     row, chunk = np.arange(len(lanes))[:, None], np.arange(len(columns) * CHUNKS)[None, :]
     of_row, place = row, chunk % CHUNKS
     if len(columns) == 1:

@@ -99,6 +99,8 @@ def single(work: TensorWork, machine: Machine, lane: int, operands: Mapping[str,
                 shift(machine.tensor_memory(each), operands["a"] & 0xFFFF_FFFF)
         if isinstance(work, Multiply):
             multiply(work, machine, lane, operands)
+            for each in ctas(work, machine, lane) if work.shifted else ():
+                shift(machine.tensor_memory(each), operands["a"] & 0xFFFF_FFFF)
     except InvalidDescriptor as wrong:
         raise AccessFault("invalid-descriptor", str(wrong), lane_index=index) from None
     except AccessFault as fault:
@@ -106,15 +108,18 @@ def single(work: TensorWork, machine: Machine, lane: int, operands: Mapping[str,
 
 
 def shift(memory: TensorMemory, address: int) -> None:
-    """Move 32 bytes of all lanes of a warp but the last one lane down (PTX 9.7.16.9.3)."""
+    """Move 32 bytes of each lane to the lane before it, in the lanes of each warp; the last of 32 stays (PTX 9.7.16.9.3).
+
+    PTX says "down"; a B200 takes row `i + 1` to row `i`, in the lanes of all warps from that of the address on.
+    """
     lane, first = address >> 16, address & 0xFFFF
     if lane % WARP:
         raise AccessFault(
             "tensor-memory", f"a shift begins at lane {lane} of tensor memory, which is no multiple of 32", address
         )
     memory.check(address, SHIFTED, "a shift")
-    rows = memory.cells[lane : lane + WARP, first : first + SHIFTED]
-    rows[1:] = rows[:-1].copy()
+    rows = memory.cells[lane:, first : first + SHIFTED].reshape(-1, WARP, SHIFTED)
+    rows[:, :-1] = rows[:, 1:].copy()
 
 
 # ── copies ──────────────────────────────────────────────────────────────────────────────

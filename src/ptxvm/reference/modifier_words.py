@@ -178,7 +178,7 @@ WORDS = {
     "fence::after_thread_sync": "what follows is ordered after an earlier barrier",
     "warpx2::02_13": "twice: the same for warps 0 and 2, and for 1 and 3",
     "warpx2::01_23": "twice: the same for warps 0 and 1, and for 2 and 3", "warpx4": "the same for each of four warps",
-    "mbarrier::arrive::one": "arrive once at the mbarrier", "ashift": "the rows of A are shifted down by one",
+    "mbarrier::arrive::one": "arrive once at the mbarrier", "ashift": "after it, the rows of A are shifted down by one",
     "ws": "A stays while B goes by (weight stationary)",
     # bulk and tensor copies
     "bulk": "many bytes in one copy", "tensor": "of a tensor, as its tensor map describes it",

@@ -347,9 +347,9 @@ def warps_of_a_shape(i: Decoded) -> str | None:
     fixed="shift",
 )
 def tcgen05_shift(i, a, tmem):
-    """Start to shift 31 rows of 32 bytes in tensor memory down by one, to higher lanes; the first row stays as well.
+    """Start to shift rows of 32 bytes in tensor memory down by one, each to the lane before it; the last of 32 rows stays.
 
-    No recorded hardware says which direction is down.
+    The direction, and that the lanes of all four warps are shifted, were seen on a B200.
     """
     tmem.tensor(works.Shift(i.opcode, pairs(i)), a=a)
 
