@@ -28,6 +28,7 @@ RANK = 24  # bits of an address in shared memory below the rank of its CTA in th
 MASKED_RANKS = range(16)  # the CTAs of a cluster that a mask of 16 bits can name
 LOW_WORD = np.uint64(0xFFFF_FFFF)
 WITHIN = (1 << RANK) - 1
+NOWHERE = 56  # bits of a generic address below the rank of a CTA that there is not
 
 
 def grain(space: Space, size: int) -> int:
@@ -214,6 +215,8 @@ class Window:
         if address % size:
             return AccessFault("misaligned", f"{where}the address must be a multiple of {size}", address, size, lane)
         why = f"the {self.space} memory has {plural(self.size)}"
+        if self.space is Space.SHARED and 0 < (rank := address >> RANK) < MASKED_RANKS.stop:
+            why = f"there is no CTA {rank} in a launch without clusters, which `cluster=` gives it, and {why}"
         return AccessFault("out-of-bounds", where + why, address, size, lane)
 
 

@@ -168,3 +168,45 @@ def test_all_ctas_run_that_end_without_waiting_for_their_cluster(engine, grid, c
     z, y, x = np.indices(out.shape)
     ranks = (z % cluster[2] * cluster[1] + y % cluster[1]) * cluster[0] + x % cluster[0]
     assert (out == 32 * (ranks + 1)).all()
+
+
+ABSENT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 rank)
+{
+    .reg .b64 %out, %own; .reg .b32 %r, %rank, %at; .shared .b32 own;
+    ld.param.u64 %out, [out]; ld.param.u32 %rank, [rank];
+    mov.u32 %r, 7; st.shared.b32 [own], %r;
+    mov.u32 %at, own; mov.u64 %own, own; cvta.shared.u64 %own, %own;
+    ACCESS
+    st.global.b32 [%out], %r;
+    ret;
+}"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(
+    ("access", "said"),
+    [
+        (
+            "mapa.shared::cluster.u32 %at, %at, %rank; ld.shared::cluster.b32 %r, [%at];",
+            "no CTA 1 in a launch without clusters",
+        ),
+        (
+            "mapa.shared::cluster.u32 %at, %at, %rank; atom.shared::cluster.add.u32 %r, [%at], 0;",
+            "no CTA 1 in a launch without",
+        ),
+        ("mapa.u64 %own, %own, %rank; ld.b32 %r, [%own];", "nothing is allocated there"),
+    ],
+)
+def test_a_launch_without_clusters_has_rank_0_alone(engine, access, said):
+    """PTX 9.7.9.23: the rank is that of a CTA of the cluster; what a launch that forgets its clusters reads is not its own."""
+    kernel = ptxvm.load(ABSENT.replace("ACCESS", access)).kernel()
+    out = np.zeros(1, np.uint32)
+    kernel.launch(1, 1, [out, 0], engine=engine)
+    assert out[0] == 7
+    with pytest.raises(ptxvm.Fault, match=said) as fault:
+        kernel.launch(1, 1, [out, 1], engine=engine)
+    assert fault.value.kind == "out-of-bounds"

@@ -24,7 +24,7 @@ from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
 from ptxvm.machine.teams import TEAMS
-from ptxvm.machine.window import LOW_WORD, RANK, WITHIN, ClusterWindow, Window
+from ptxvm.machine.window import LOW_WORD, NOWHERE, RANK, WITHIN, ClusterWindow, Window
 
 ALL_OF_THEM = slice(None)
 
@@ -234,10 +234,13 @@ class LaneMemory:
         return base if lanes is None else base[lanes]
 
     def mapped(self, space: Space, lanes: Lanes, address: PerLane, rank: PerLane) -> PerLane:
-        """The address in the CTA of a rank that corresponds to an address in shared memory (`mapa`)."""
-        if self.cluster is self.shared:
-            return address
+        """The address in the CTA of a rank that corresponds to an address in shared memory (`mapa`).
+
+        Without clusters there is rank 0; addresses of others are in no memory.
+        """
         generic = space is Space.GENERIC
+        if self.cluster is self.shared:
+            return address + (rank << np.uint64(NOWHERE if generic else RANK))
         inside = self.from_generic(Space.SHARED_CLUSTER, lanes, address) if generic else address
         made = inside & np.uint64(WITHIN) | rank << np.uint64(RANK)
         return self.to_generic(Space.SHARED_CLUSTER, lanes, made) if generic else made

@@ -42,6 +42,7 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine import settings
+from ptxvm.machine.window import NOWHERE, RANK
 
 WINDOWS = (Space.SHARED, Space.LOCAL)
 ORDERS: dict[FenceKind, str] = {
@@ -605,9 +606,9 @@ class Memory(Port):
             self.at.guard = outer
 
     def mapped(self, space: Space, address: Value, rank: Value) -> Value:
-        """The corresponding address in another CTA of the cluster."""
+        """The corresponding address in another CTA of the cluster; without clusters ranks but 0 are in no memory."""
         if self.at.kernel.cluster_size == 1:
-            return address
+            return address + (rank << (NOWHERE if space is Space.GENERIC else RANK))
         if space is not Space.GENERIC:
             return self.cluster.of_rank(address, rank)
         return self.cluster.to_generic(self.cluster.of_rank(self.cluster.from_generic(address), rank))
