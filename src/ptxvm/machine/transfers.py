@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.faults import AccessFault
@@ -88,6 +89,7 @@ def _in_ctas(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
         return made
     (bar,) = operands["bar"]
     if not kind.multicast:
+        _check_barrier(kind, operands["a"][0], bar)
         made.barriers = (bar,) if made.amount else ()
         return made
     ranks = [rank for rank in MASKED_RANKS if operands["mask"][0] >> rank & 1]
@@ -98,6 +100,18 @@ def _in_ctas(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
     made.present = None if made.present is None else np.tile(made.present, len(ranks))
     made.barriers = tuple(barrier_of(bar, rank, pair=kind.pair) for rank in ranks) if made.amount else ()
     return made
+
+
+def _check_barrier(kind: Transfer, target: int, bar: int) -> None:
+    """Refuse an mbarrier that lies in another CTA than what it counts (PTX 9.7.9.12, 9.7.9.27.1.2, 9.7.13.7).
+
+    With `.cta_group::2` it may lie in the other CTA of the pair.
+    """
+    if kind.to is not Space.SHARED_CLUSTER or kind.pattern not in (Pattern.VALUES, Pattern.TENSOR):
+        return
+    if (target ^ bar) >> RANK + kind.pair:
+        said = f"the mbarrier lies in CTA {bar >> RANK} of the cluster, and what it counts goes to CTA {target >> RANK}"
+        raise AccessFault("invalid-mbarrier", said, bar)
 
 
 def _in_memories(made: Pieces) -> Pieces:

@@ -210,3 +210,58 @@ def test_a_launch_without_clusters_has_rank_0_alone(engine, access, said):
     with pytest.raises(ptxvm.Fault, match=said) as fault:
         kernel.launch(1, 1, [out, 1], engine=engine)
     assert fault.value.kind == "out-of-bounds"
+
+
+COUNTED = """
+.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .align 64 .b8 map[128], .param .u32 other)
+{
+    .reg .b64 %out, %map; .reg .b32 %r, %rank, %at, %bar, %other; .reg .pred %first, %over;
+    .shared .align 128 .b32 own[4]; .shared .b64 done;
+    ld.param.u64 %out, [out]; ld.param.u32 %other, [other]; mov.b64 %map, map; cvta.param.u64 %map, %map;
+    mov.u32 %rank, %cluster_ctarank; setp.eq.u32 %first, %rank, 0;
+    mbarrier.init.shared.b64 [done], 1; fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared.b64 _, [done], BYTES;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    mapa.shared::cluster.u32 %at, own, 1; mapa.shared::cluster.u32 %bar, done, %other; mov.u32 %r, 1;
+    @%first COPY
+    setp.eq.u32 %first, %rank, %other;
+    @!%first bra end;
+wait:
+    mbarrier.try_wait.parity.acquire.cluster.shared.b64 %over, [done], 0;
+    @!%over bra wait;
+end:
+    barrier.cluster.arrive; barrier.cluster.wait;
+    setp.eq.u32 %first, %rank, 1;
+    @%first ld.shared.b32 %r, [own];
+    @%first st.global.b32 [%out], %r;
+    ret;
+}"""
+STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%at], %r, [%bar];"
+TENSOR = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytesGROUP [%at], [%map, {0}], [%bar];"
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(
+    ("copy", "size", "allowed"),
+    [(STORE, 4, {1}), (TENSOR.replace("GROUP", ""), 16, {1}), (TENSOR.replace("GROUP", ".cta_group::2"), 16, {0, 1})],
+    ids=["st.async", "tensor", "tensor to a pair"],
+)
+def test_an_mbarrier_counts_what_comes_to_its_own_cta(engine, copy, size, allowed):
+    """PTX 9.7.9.12, 9.7.9.27.1.2: only with `.cta_group::2` may it lie in the other CTA of the pair."""
+    kernel = ptxvm.load(COUNTED.replace("COPY", copy).replace("BYTES", str(size))).kernel()
+    tensor = ptxvm.DeviceArray.from_host(np.ones(4, np.uint32))
+    map = ptxvm.TensorMap.tiled(ptxvm.TensorType.UINT32, tensor, (4,))
+    for other in (0, 1):
+        out = np.zeros(1, np.uint32)
+        if other in allowed:
+            kernel.launch(2, 1, [out, map, other], cluster=2, engine=engine)
+            assert out[0] == 1
+            continue
+        with pytest.raises(
+            ptxvm.Fault, match="the mbarrier lies in CTA 0 of the cluster, and what it counts goes to CTA 1"
+        ) as fault:
+            kernel.launch(2, 1, [out, map, other], cluster=2, engine=engine)
+        assert fault.value.kind == "invalid-mbarrier"
