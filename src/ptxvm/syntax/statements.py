@@ -19,10 +19,10 @@ BLANKS = " \t\r\n\f\x1a"
 
 STATEMENT = re.compile(
     rf"""
-    [{BLANKS}]*
+    [{BLANKS}]*+
     (?: (?: @!?({_NAME}) [{BLANKS}]+ )? (?! call\b [^;(]* \( )
         ([a-z]\w* (?: \.\w+ (?: ::\w+ )* )*) (?! [{BLANKS}]*: )                          # 1 guard, 2 head
-        (?: [{BLANKS}]+ ([^;{{}}"]* (?: \{{ [^;{{}}"]* \}} [^;{{}}"]* )*) )? ;                # 3 operands
+        (?: [{BLANKS}]++ ([^;{{}}"]* (?: \{{ [^;{{}}"]* \}} [^;{{}}"]* )*) )? ;                # 3 operands
       | ({_NAME}) [ \t]* : (?! [:{BLANKS}]* \.[bc] )                                     # 4 label, of code
       | ([{{}}])                                                                         # 5 block
       | \.loc [ \t]+ ({_PLACE})                                                          # 6 place

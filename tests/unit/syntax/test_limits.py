@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 
 import pytest
 
 from ptxvm.diagnostics import render
 from ptxvm.syntax import Source, parse, print_module, tree
+from ptxvm.syntax.statements import STATEMENT
 
 BODY = ".entry k() {\n"
 MANY = 100_000
@@ -125,3 +127,11 @@ def test_work_is_linear():
         return made
 
     assert calls(8_000) < 5 * calls(2_000)
+
+
+@pytest.mark.parametrize("text", [" " * 40_000 + '"', "add" + " " * 40_000 + '"'])
+def test_blanks_before_what_is_no_statement_are_passed_once(text):
+    """A comment of many lines, blanked out, before a quote that nothing ends: looking again from each blank took minutes."""
+    before = time.process_time()
+    assert STATEMENT.match(text) is None
+    assert time.process_time() - before < 1
