@@ -57,6 +57,7 @@ GRIDS: list[Shape] = [(1,), (2,), (3,), (2, 1, 2), (1, 3), (1, 2, 3)]
 MANY_CTAS: list[Shape] = [(17,), (8, 5)]
 SMALL, LARGE = 64, 512  # threads of a CTA up to which a grid may have many of them, and from which on one is enough
 MOST_CLUSTERS = 4  # of a grid
+OTHERS_IN_CLUSTERS = 8  # one of so many kernels whose CTAs have nothing to do with each other runs in clusters, too
 SKEWS = {False: (0, 0, 16, 32, 48), True: (0, 0, 0, 8, 4, 1)}  # by whether a kernel is stray
 CROWDED = 64  # threads of a CTA of which more take long to have a lock in turn
 SHORT = 30  # lines of a body that may stand four times
@@ -248,9 +249,9 @@ def kernels(draw: st.Draw) -> RandomKernel:
     tier = draw(st.sampled_from([Tiering.AUTO, Tiering.QUICK, Tiering.BEST, Tiering.BEST]))
     runs = draw(launches(shape, 1 if locks else LAUNCHES, SKEWS[stray]))
     permutation = draw(st.sampled_from(PERMUTATIONS))
-    cluster = None
-    if "cluster" in written(body):
-        cluster = draw(st.sampled_from(clusters.SHAPES))
+    in_clusters = "cluster" in written(body) or draw(st.integers(1, OTHERS_IN_CLUSTERS)) == 1
+    cluster = draw(st.sampled_from(clusters.SHAPES)) if in_clusters else None
+    if cluster is not None:
         runs = [replace(run, grid=multiple(run.grid, cluster)) for run in runs]
     return RandomKernel(body, functions, shape, runs, locks, leaves, dead, watch, stray, tier, permutation, cluster)
 
