@@ -299,7 +299,7 @@ class Schedule:
         guard, raws = compiled.arrive(file, lanes, self.cohort)  # type: ignore[misc]
         going, staying = self.split(lanes, guard)
         if going is not lanes:
-            self.push((key[0], key[1], key[2] + 1), staying)
+            self.pass_by(key, staying, going)
             if not len(going):
                 return
             raws = [None if r is None else self.pick(r, lanes, going) for r in raws]
@@ -311,6 +311,10 @@ class Schedule:
             self.resume(self.cluster_barriers.wait(waiting))
         else:
             self.arrive_cta(key, going, raws)
+
+    def pass_by(self, key: Key, staying: Lanes, going: Lanes) -> None:
+        """Lanes whose guard is false go on, while others of their group arrive."""
+        self.push((key[0], key[1], key[2] + 1), staying)
 
     def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane, warps: int) -> None:
         """Lanes arrive at a collective of a warp, or of so many."""
