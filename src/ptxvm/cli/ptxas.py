@@ -23,8 +23,8 @@ from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.symbols import Variable
 from ptxvm.cli.failures import OUR_BUG, one_line
-from ptxvm.cli.ptxas_addresses import WORD, narrow_addresses, no_narrow_code
-from ptxvm.cli.ptxas_options import BITS, OPTIONS, REAL, PtxasCall, RefusedError, Takes, parse
+from ptxvm.cli.ptxas_addresses import WORD, declares_size, narrow_addresses, no_narrow_code, other_host
+from ptxvm.cli.ptxas_options import OPTIONS, REAL, PtxasCall, RefusedError, Takes, parse
 from ptxvm.cli.ptxas_program import Names
 from ptxvm.cli.ptxas_residency import of_kernels
 from ptxvm.cli.ptxas_warnings import OPTIMIZED, TOOLS, of_options, optimizes
@@ -40,7 +40,6 @@ REFUSED = 255  # the exit code of ptxas, whatever is wrong
 Checked = tuple[Program, Report]
 SYNTAX = "P01"  # how the codes of errors of syntax begin
 NO_DEBUGGING = "Debug information not found in presence of .target debug"  # which ptxas says without a place
-OTHER_BITS = " 64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits"
 STACK_WORD = 8
 DOUBLES = "Program is doing double precision computations."
 DEBUGGING = (".debug_abbrev", ".debug_info")
@@ -279,8 +278,8 @@ def together(request: PtxasCall, programs: Sequence[Program], names: Names) -> i
     for name in names.open_functions(programs):
         if whole or not names.is_extern(name):
             raise RefusedError(f"Unresolved extern function '{name}'")
-    if any(program.address_size != int(BITS) for program in programs):
-        _warnings(request, [OTHER_BITS])
+    if any(declares_size(program) and program.address_size == WORD for program in programs):
+        _warnings(request, [other_host(WORD)])
         raise RefusedError(no_narrow_code(parse_target(request.target)))
     narrow = [each for program in programs for each in narrow_addresses(program)]
     if any(each.bits == WORD for each in narrow):

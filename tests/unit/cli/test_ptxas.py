@@ -903,6 +903,28 @@ def test_addresses_of_32_bits_have_no_code(ptxas, line):
     assert "32-Bit ABI" in said
 
 
+@pytest.mark.parametrize("line", ["cvta.shared.u32 %r1, %r2;", "cvta.to.global.u32 %r1, %r2;", "mov.u32 %r1, x;"])
+def test_a_narrow_register_for_a_generic_or_global_address_has_no_code(ptxas, line):
+    text = OPENED.replace(".entry", ".global .u32 x; .entry").replace(".visible .global", ".global") + f"  {line}\n  ret;\n}}\n"
+    refused = "ptxas fatal   :  32-Bit compilation is no longer supported\n"
+    assert of_text(ptxas, text) == (255, f"ptxas warning : {NARROW.format(32)}{refused}")
+
+
+@pytest.mark.parametrize(
+    ("line", "bits"),
+    [
+        ("ld.global.u32 %r1, [%rd1];", 64), ("mov.u32 %r1, %r2;", 64), ("ld.shared.u32 %r1, [%r2];", 64),
+        ("ld.global.u32 %r1, [%r2]; st.global.u32 [%r2], %r1;", 32), ("ld.global.u32 %r1, [%h2];", 16),
+    ],
+)  # fmt: skip
+def test_without_an_address_size_addresses_say_how_wide_they_are(ptxas, line, bits):
+    """As ptxas 13.0 has it, whose addresses have 64 bits where none is narrower."""
+    text = OPENED.replace(".address_size 64", "") + f"  {line}\n  ret;\n}}\n"
+    warning = f"ptxas warning :  64 Bit host architecture (--machine) being used mismatches with .address_size of {bits} bits\n"
+    refused = "ptxas fatal   :  32-Bit compilation is no longer supported\n"
+    assert of_text(ptxas, text) == {64: (0, ""), 32: (255, warning + refused), 16: (0, warning)}[bits]
+
+
 @pytest.mark.parametrize(
     "line", ["ld.shared.u32 %r1, [%r2];", "ld.const.u32 %r1, [%r2];", "ld.local.u32 %r1, [%r2];", "isspacep.global %p1, %r1;"]
 )
