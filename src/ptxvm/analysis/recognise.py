@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Any
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type
+from ptxvm.algebra.types import Type, pred
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.dataclass import dataclass
@@ -295,6 +295,12 @@ def weight(p: Problem) -> int:
 
 NO_RESULT = {"integer": "Result register required", "sink": "Result discard mode is not allowed"}
 """What ptxas says where nothing is wrong but what stands for the result."""
+SYMBOL = "{symbol}"
+"""Stands in what ptxas says for the name of an operand, which a shape does not have."""
+READ_SPECIAL = frozenset({"mov", "cvt"})
+"""Opcodes whose sources may be special registers, so that ptxas says of a result that it is read-only."""
+LOADS = frozenset({"ld", "ldu", "st"})
+"""Opcodes of which it says besides that a predicate is no operand."""
 
 
 def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]:
@@ -309,11 +315,24 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
     of_types = [each for each in wrong if not is_special(each[1], each[2])]
     kind = of_types[0][1].kind if len(wrong) == 1 and of_types and wrong[0][0] in destinations else ""
     refusal = NO_RESULT.get(kind, "Arguments mismatch") if of_types else "Special register argument not allowed"
-    ptxas = f"{refusal} for instruction '{decoded.opcode}'"
+    ptxas, besides = f"{refusal} for instruction '{decoded.opcode}'", ""
+    if not of_types and decoded.opcode in READ_SPECIAL and any(name in destinations for name, *_ in wrong):
+        ptxas = "Read-only special register cannot be destination argument"
+    if len(wrong) == 1 and (base := register_of_address(wrong[0][1])) is not None:
+        ptxas = f"Illegal to use symbol '{SYMBOL}' of type {base} as address operand. Use integer or bit only."
+        besides = f"Illegal operand type to instruction '{decoded.opcode}'" if base is pred and decoded.opcode in LOADS else ""
     return [
-        Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas)
+        Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas, consequence=besides)
         for name, shape, type, said in of_types or wrong
     ]
+
+
+def register_of_address(shape: Shape) -> Type | None:
+    """The type of the register that an address is relative to, where it is none of an address."""
+    base = base_of(shape) if shape.kind == "address" and len(shape.items) == 1 else None
+    if base is None or base.kind != "register" or base.type is None or base.detail:
+        return None
+    return base.type if base.type is pred or base.type.is_float else None
 
 
 def is_special(shape: Shape, type: Type | None) -> bool:

@@ -195,6 +195,9 @@ AT_ONCE = frozenset(("sync", *SEVERAL["Multiple instruction post-operation flags
 FLOATING = frozenset("equ geu gtu leu ltu nan neu num".split())
 UNSIGNED = frozenset({"lo", "ls", "hi", "hs"})
 """Comparisons of floating-point and of unsigned numbers, which ptxas compares with the type of the instruction."""
+UNSIGNED_TYPES = frozenset({"u16", "u32", "u64"})
+OF_SIGNED = frozenset({"abs", "neg"})
+"""Opcodes of which ptxas says so that they have no unsigned types."""
 TWICE = frozenset({"Illegal modifier 'Clamp' for", "Illegal query modifier for"})
 """What it says twice."""
 CLAMPS = frozenset({"clamp", "wrap"})
@@ -223,6 +226,8 @@ def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
     if strange := [each for each in words if each in AT_ONCE and each not in all_words(opcode)]:
         return [f"Illegal modifier '.{strange[0]}' for instruction '{name}'"]
     same = [words[n] for n in of_its_kind(opcode, words, word)]
+    if word in UNSIGNED_TYPES and opcode in OF_SIGNED:
+        return [f"Instruction '{name}' applies only to signed numeric types"]
     if at < len(own) or (len(same) == 1 and not takes_types(opcode, words)):
         return [f"Unexpected instruction types specified for '{name}'"]
     if word in SPACES and takes_space(opcode) and not SPACES.isdisjoint(others):
@@ -231,6 +236,11 @@ def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
         return [SEVERAL_OF[each][0] if each in SEVERAL_OF else f"Duplicate .{each} modifier" for each in same[1:]]
     if needs_one_of(opcode, words):
         return [f"Rounding modifier or '.approx' modifier required for instruction '{name}'"]
+    if word == "cc" and opcode in {"add", "sub"}:
+        illegal = [f"Illegal modifier '.cc' for instruction '{name}'"] * any(
+            Type.named[each].is_float for each in words if each in Type.named
+        )
+        return [*illegal, f"Modifier '.cc' applies only to {name} integer types"]
     said = KIND_OF.get(word, f"Illegal modifier '.{word}' for")
     return [f"{said} instruction '{name}'", *refused_besides(name, words, word, said)]
 
@@ -355,6 +365,7 @@ COMPOUND = frozenset(
 """Opcodes that ptxas knows with their first modifier alone."""
 NEEDED = {
     "bar": "Barrier modifier required for", "barrier": "Barrier modifier required for",
+    "membar": "Membar level required for",
     "cp.async": "'.ca or .cg' modifier required for", "match": "'.any' or '.all' modifier required for",
     "prefetch": "Cache level modifier required for", "redux": "Reduction operation is required for",
     "shfl": "Shuffle modifier required for", "vote": ".mode modifier required for",
@@ -373,6 +384,9 @@ def missed_by_ptxas(opcode: str, slots: Sequence[ModifierSlot]) -> list[str]:
     if any(slot.is_space for slot in slots):
         return [f"State space {said} for instruction '{opcode}'" for said in ("modifier required", "incorrect")]
     others = [slot for slot in slots if slot.is_type or (slot.name == "sync" and opcode not in BARRIERS)]
+    if opcode in {"atom", "red"} and any(slot.name == "op" for slot in slots):
+        said = ("Illegal operation ''", "Operation  requires  type", "Reduction operation is required")
+        return [f"{each} for instruction '{opcode}'" for each in said]
     if opcode in NEEDED and not others:
         return [f"{NEEDED[opcode]} instruction '{opcode}'"]
     return [missed_slot(opcode, slots)]

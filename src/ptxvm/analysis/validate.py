@@ -15,7 +15,7 @@ from ptxvm.analysis.naming import report_unknown, unknown_symbol
 from ptxvm.analysis.parameters import check_parameters
 from ptxvm.analysis.passing import check_passing
 from ptxvm.analysis.program import Bound, Program
-from ptxvm.analysis.recognise import Recogniser, Recognition
+from ptxvm.analysis.recognise import SYMBOL, Recogniser, Recognition
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shapes import constant, names_in, shape_of
 from ptxvm.diagnostics import Span
@@ -147,8 +147,13 @@ def report_problem(found: Problem, bound: Bound, verdict: Recognition, report: R
     if not isinstance(help, str):
         help = help(report.source.text[place.start : place.end])
     report.add(found.severity, found.code, found.message, place, help=help, note=f"see {section}" if section else "",
-               ptxas=found.ptxas or found.message,
+               ptxas=named(found.ptxas or found.message, place),
                consequences=found.consequence)  # fmt: skip
+
+
+def named(ptxas: str, place: tree.Node | Span) -> str:
+    """What ptxas says, with the name that stands at the place."""
+    return ptxas.replace(SYMBOL, names_in(place)[0].text) if isinstance(place, tree.Address) else ptxas
 
 
 def place_of(found: Problem, bound: Bound, verdict: Recognition, text: str) -> tree.Node | Span:

@@ -21,6 +21,9 @@ DISCARD = "Result discard mode is not allowed"
 NO_ASCII = "Unexpected non-ASCII character"
 """The finding that ptxas prints alone, with the line in its text and without a file."""
 
+MISMATCH = "Arguments mismatch"
+"""How the finding about the types of operands begins, which ptxas prints once of an instruction."""
+
 LATER = "Function call sequence invalid"
 """How the findings begin for which ptxas looks only where it has found nothing else."""
 
@@ -45,7 +48,11 @@ def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
     if any(each.severity is Severity.ERROR and not each.ptxas.startswith(LATER) for each in diagnostics):
         diagnostics = [each for each in diagnostics if not each.ptxas.startswith(LATER)]
     found, symbols = list[str](), list[str]()
+    before: Diagnostic | None = None
     for line, diagnostic in sorted(((_line(each, source), each) for each in diagnostics), key=lambda pair: pair[0]):
+        if before is not None and _repeats(diagnostic, before, source):
+            continue
+        before = diagnostic
         fatal = stops(diagnostic)
         word = "fatal" if fatal else _WORDS[diagnostic.severity]
         head = f"ptxas{f' {source.name}, line {line};' if line else ''} {word:<8}: "
@@ -54,6 +61,13 @@ def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
         if fatal:
             return found
     return found + symbols
+
+
+def _repeats(diagnostic: Diagnostic, before: Diagnostic, source: Text) -> bool:
+    """Whether it is of another operand of the same instruction, with the same line of ptxas."""
+    if diagnostic.ptxas != before.ptxas or not diagnostic.ptxas.startswith(MISMATCH):
+        return False
+    return ";" not in source.text[before.span.end : diagnostic.span.start]
 
 
 def stops(diagnostic: Diagnostic) -> bool:

@@ -937,3 +937,36 @@ def test_an_address_of_16_bits_is_warned_of(ptxas):
     assert of_text(ptxas, text) == (0, f"ptxas warning : {NARROW.format(16)}")
     assert of_text(ptxas, text, "-w") == (0, "")
     assert of_text(ptxas, text, "-Werror") == (255, f"ptxas error   : {NARROW.format(16)}{ABORTED}")
+
+
+SYMBOL = "Illegal to use symbol '{}' of type {} as address operand. Use integer or bit only."
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("ld.global.f32 %f1, [%f2+4];", SYMBOL.format("%f2", ".f32")),
+        ("st.shared.f32 [%f1], %f2;", SYMBOL.format("%f1", ".f32")),
+        ("prefetch.global.L1 [%p1];", SYMBOL.format("%p1", ".pred")),
+        ("ld.global.u32 %r1, [%p1];", SYMBOL.format("%p1", ".pred") + "|Illegal operand type to instruction 'ld'"),
+        ("ld.global.u32 %f1, [%f2];", "Arguments mismatch for instruction 'ld'"),
+        ("add.u32 %f1, %r2, %f2;", "Arguments mismatch for instruction 'add'"),
+        ("mov.u32 %tid.x, %r1;", "Read-only special register cannot be destination argument"),
+        ("cvt.u32.u64 %tid.x, %rd1;", "Read-only special register cannot be destination argument"),
+        ("neg.u32 %r1, %r2;", "Instruction 'neg' applies only to signed numeric types"),
+        ("abs.u64 %rd1, %rd2;", "Instruction 'abs' applies only to signed numeric types"),
+        ("add.cc.u16 %h1, %h2, %h1;", "Modifier '.cc' applies only to add integer types"),
+        ("sub.cc.f32 %f1, %f2, %f1;",
+         "Illegal modifier '.cc' for instruction 'sub'|Modifier '.cc' applies only to sub integer types"),
+        ("membar;", "Membar level required for instruction 'membar'"),
+        ("red.global.u32 [%rd1], %r2;",
+         "|".join(f"{each} for instruction 'red'" for each in (
+             "Illegal operation ''", "Operation  requires  type", "Reduction operation is required"))),
+    ],
+)  # fmt: skip
+def test_words_of_single_instructions(ptxas, line, said):
+    """As ptxas 13.0 prints them."""
+    head = "ptxas text.ptx, line 6; error   : "
+    assert of_text(ptxas, OPENED + f"  {line}\n  ret;\n}}\n") == (
+        255, "".join(f"{head}{each}\n" for each in said.split("|")) + ABORTED
+    )  # fmt: skip

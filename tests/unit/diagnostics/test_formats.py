@@ -35,6 +35,13 @@ def test_ptxas_names_the_line_where_it_stumbles():
     )
 
 
+def test_ptxas_says_once_of_an_instruction_that_its_operands_do_not_fit():
+    source = Source("add.u32 %f1, %f2, 1; add.u32 %f1, 1, 2;", "k.ptx")
+    said = "Arguments mismatch for instruction 'add'"
+    found = [Diagnostic(Severity.ERROR, "P0304", "ours", Span(n, n + 3), 1, 1, ptxas=said) for n in (8, 13, 29)]
+    assert render([(source, found)], "ptxas").count(said) == 2
+
+
 def test_ptxas_reads_no_further_than_an_error_of_syntax():
     assert render(findings(SEMANTIC, LATER), "ptxas") == (
         "ptxas dir/a b.ptx, line 4; error   : Unknown modifier '.x'\n"
