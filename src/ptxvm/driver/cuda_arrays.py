@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
-from math import inf, prod
+from math import inf
 from typing import Literal, cast
 
 import numpy as np
@@ -135,6 +135,11 @@ class CudaArray:
         return view
 
     @property
+    def size(self) -> int:
+        """The bytes of its elements."""
+        return self.width * max(self.height, 1) * max(self.depth, 1) * self.elements.size
+
+    @property
     def dimensions(self) -> int:
         """The directions that it has."""
         return 1 + bool(self.height) + bool(self.depth)
@@ -206,9 +211,8 @@ def fitting(array: CudaArray, device: Device) -> CudaArray:
         if any(size > room for size, room in zip(extent, most, strict=True)):
             said = f"a {kind} array of {extent} elements is beyond the limits of the device, {most}"
             raise DriverError(Result.INVALID_VALUE, said)
-    size = prod(max(each, 1) for each in extent) * array.elements.size
-    if size > device.memory:
-        raise DriverError(Result.OUT_OF_MEMORY, f"the array has {size} bytes, and the device {device.memory}")
+    if array.size > device.memory:
+        raise DriverError(Result.OUT_OF_MEMORY, f"the array has {array.size} bytes, and the device {device.memory}")
     return array
 
 
@@ -230,6 +234,11 @@ class Mipmapped:
             width, height = max(1, last.width // 2), last.height and max(1, last.height // 2)
             depth = last.depth if first.layered or first.cubemap else last.depth and max(1, last.depth // 2)
             self.levels.append(CudaArray(width, height, depth, first.elements, first.flags))
+
+    @property
+    def size(self) -> int:
+        """The bytes of all levels."""
+        return sum(each.size for each in self.levels)
 
     def level(self, number: int) -> CudaArray:
         """The array of a level; DriverError beyond the last one."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from weakref import finalize
+
 from ptxvm.driver.context import STREAMS, Context
+from ptxvm.driver.cuda_arrays import CudaArray, Mipmapped
 from ptxvm.driver.device import Device
 from ptxvm.driver.device_graphs import DeviceGraphs
 from ptxvm.driver.environment import environment
@@ -25,10 +29,17 @@ class Driver:
         self.virtual = VirtualMemory(self.blocks)
         self.graph_memory = GraphMemory(self.blocks)
         self.device_graphs = DeviceGraphs(self.blocks)
+        self.array_bytes = Counter[int]()  # by device
 
     def free_memory(self, device: Device) -> int:
         """The free bytes of a device: the room that it had at first, without what clients have allocated since."""
-        return max(device.room - self.blocks.in_use(device.ordinal), 0)
+        return max(device.room - self.blocks.in_use(device.ordinal) - self.array_bytes[device.ordinal], 0)
+
+    def count(self, array: CudaArray | Mipmapped, device: Device) -> None:
+        """Count the memory of an array on a device, as long as the array lives: textures keep it."""
+        here = {device.ordinal: array.size}
+        self.array_bytes.update(here)
+        finalize(array, self.array_bytes.subtract, here).atexit = False
 
     def finish(self) -> None:
         """Wait for all work, before memory is freed that it may use."""

@@ -340,6 +340,22 @@ def test_an_array_larger_than_the_memory_is_refused(cuda):
     assert cuda.result("cuMipmappedArrayCreate", byref(made), large, 3) == INVALID_VALUE
 
 
+def test_arrays_take_memory_of_the_device_until_they_end(cuda):
+    def free():
+        here = c_size_t()
+        cuda.cuMemGetInfo_v2(byref(here), None)
+        return here.value
+
+    before, form = free(), Array3DDescriptor(1024, 512, 0, FLOAT, 2, 0)
+    array = cuda.handle("cuArray3DCreate_v2", byref(form))
+    assert before - free() == 1024 * 512 * 8
+    levels = cuda.handle("cuMipmappedArrayCreate", byref(form), 2)
+    assert before - free() == 2 * 1024 * 512 * 8 + 512 * 256 * 8
+    cuda.cuMipmappedArrayDestroy(levels)
+    cuda.cuArrayDestroy(array)
+    assert free() == before
+
+
 def reference(cuda, name, kind=b"image"):
     """A kernel and a reference of its module."""
     module = cuda.handle("cuModuleLoadData", KERNELS)

@@ -37,7 +37,14 @@ def create(out: int, description: int) -> None:
     """A new array of one or two dimensions."""
     d = structure_at(ArrayDescriptor, description)
     elements = Elements(format_of(d.format), d.channels)
-    put_u64(out, session().own(made(CudaArray(d.width, d.height, 0, elements))))
+    put_u64(out, counted(made(CudaArray(d.width, d.height, 0, elements))))
+
+
+def counted(array: CudaArray | Mipmapped) -> int:
+    """The handle of a new array, whose memory is no longer free."""
+    current = session()
+    current.driver.count(array, current.context.device)
+    return current.own(array)
 
 
 def made(array: CudaArray) -> CudaArray:
@@ -54,7 +61,7 @@ def array_3d(description: int) -> CudaArray:
 @function("cuArray3DCreate_v2")
 def create_3d(out: int, description: int) -> None:
     """A new array."""
-    put_u64(out, session().own(array_3d(description)))
+    put_u64(out, counted(array_3d(description)))
 
 
 @function("cuArrayDestroy", any_state=True)
@@ -111,7 +118,7 @@ def describe_3d(out: int, handle: int) -> None:
 @function("cuMipmappedArrayCreate")
 def create_mipmapped(out: int, description: int, levels: int) -> None:
     """A new array with smaller copies of it."""
-    put_u64(out, session().own(Mipmapped(array_3d(description), levels)))
+    put_u64(out, counted(Mipmapped(array_3d(description), levels)))
 
 
 @function("cuMipmappedArrayGetLevel")

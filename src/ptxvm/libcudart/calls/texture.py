@@ -46,7 +46,7 @@ def described(e: Elements) -> Channels:
 @function("cudaMallocArray")
 def create(out: int, channels: int, width: int, height: int, flags: int) -> None:
     """A new array of one or two dimensions."""
-    put_u64(out, session().own(array(channels, Extent(width, height, 0), flags)))
+    put_u64(out, driver.counted(array(channels, Extent(width, height, 0), flags)))
 
 
 def array(channels: int, extent: Extent, flags: int) -> CudaArray:
@@ -65,13 +65,13 @@ def linear_width(out: int, channels: int, ordinal: int) -> None:
 @function("cudaMalloc3DArray")
 def create_3d(out: int, channels: int, extent: Extent, flags: int) -> None:
     """A new array."""
-    put_u64(out, session().own(array(channels, extent, flags)))
+    put_u64(out, driver.counted(array(channels, extent, flags)))
 
 
 @function("cudaMallocMipmappedArray")
 def create_mipmapped(out: int, channels: int, extent: Extent, levels: int, flags: int) -> None:
     """A new array with smaller copies of it."""
-    put_u64(out, session().own(Mipmapped(array(channels, extent, flags), levels)))
+    put_u64(out, driver.counted(Mipmapped(array(channels, extent, flags), levels)))
 
 
 @function("cudaGetMipmappedArrayLevel")
