@@ -1,6 +1,7 @@
 """Formatting by the printer of the syntax: one statement a line, indented by its block.  Comments stay where they stand.
 
-A statement that cannot be read, or that has a comment or the end of a line inside, keeps its text; so nothing is lost.
+A statement that cannot be read, or that has a comment or the end of a line inside, keeps its text; so nothing is lost.  A line
+with braces keeps its statements.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ptxvm.syntax.printer import print_statement
 from ptxvm.syntax.source import Source
 
 _LINE_END = re.compile(r"\r\n?|\n")
+_LABEL = re.compile(r"[%$_A-Za-z][\w$]*:(?:  //|$)", re.ASCII)
 _COMMENT = re.compile(r"/\*.*?\*/|\"[^\"\n]*\"|(?P<comment>//[^\n]*$)", re.DOTALL)
 """What can have `//` in it, and the comment that it begins: the two slashes of `*///` are none."""
 
@@ -84,30 +86,35 @@ def _is_whole(line: str) -> bool:
 
 
 def formatted(document: Document, start: int, end: int, depth: int, indent: str) -> str:
-    """A line as it should be: a label at the edge of its block, all else one level in."""
+    """A line as it should be, several statements on lines of their own: a label at the edge of its block, all else one in."""
     line = document.source.text[start:end]
     code, comment = line.strip(), ""
     at = next((found.start() for found in _COMMENT.finditer(line) if found["comment"] is not None), -1)
     if at >= 0 and not document.module.plain[start + at : end].strip():
         code, comment = line[:at].strip(), line[at:].strip()
-    if code and "/*" not in code and "*/" not in code:
-        code = _printed(code)
-    text = f"{code}  {comment}" if code and comment else code or comment
-    if not text:
-        return ""
-    is_label = re.fullmatch(r"[%$_A-Za-z][\w$]*:", code, re.ASCII) is not None
-    return indent * (max(0, depth - 1) if is_label else depth) + text
+    codes = _printed(code) if code and "/*" not in code and "*/" not in code else [code]
+    if len(codes) > 1 and document.module.function_at(start) is None:
+        codes = [code]  # where the head of a function is wrong, it is read line by line
+    codes[-1] = f"{codes[-1]}  {comment}" if codes[-1] and comment else codes[-1] or comment
+    line_end = "\r\n" if document.source.text.startswith("\r\n", end) else "\n"
+    return line_end.join(_indented(each, depth, indent) for each in codes)
 
 
-def _printed(code: str) -> str:
-    """A statement as the printer writes it; as it stands where it is none, or several."""
+def _indented(text: str, depth: int, indent: str) -> str:
+    """A line with what stands in front of it."""
+    is_label = _LABEL.match(text) is not None
+    return indent * (max(0, depth - 1) if is_label else depth) + text if text else ""
+
+
+def _printed(code: str) -> list[str]:
+    """Statements as the printer writes them; as they stand where not all is statements."""
     source = Source(code)
     if code[-1:] not in ";:" or '"' in code:
-        return code
+        return [code]
     parser = Parser(source, Tokens(source))
     found = parser.statements()
     is_all = parser.texts[parser.at] == END and not parser.diagnostics  # a `}` too many ends the statements
-    if not is_all or len(found) != 1 or not isinstance(found[0], tree.Instruction | tree.Variable | tree.Label):
-        return code
-    printed = print_statement(found[0])
-    return code if _LINE_END.search(printed) else printed
+    if not is_all or not found or not all(isinstance(each, tree.Instruction | tree.Variable | tree.Label) for each in found):
+        return [code]
+    printed = [print_statement(each) for each in found]
+    return [code] if any(map(_LINE_END.search, printed)) else printed

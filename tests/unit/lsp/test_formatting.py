@@ -59,7 +59,8 @@ LOOP:
     }
     bad bad
   .loc 1   2 3
-    ret ;  ret;
+    ret;
+    ret;
 }
 """
 
@@ -78,6 +79,22 @@ def test_statements_are_printed_and_comments_stay():
 
 def test_a_formatted_text_stays():
     assert applied(PRETTY, formatting) == PRETTY
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_each_statement_of_a_line_has_a_line(line_end):
+    head = ".version 8.0\n.target sm_90\n.entry k()\n{\n"
+    text = head + "L: add.s32 %r1,%r2,1; @%p ret;// done\n    { mov.b32 %r1, %r2; } ret;\n    add.s32; .loc 1 2 3\n}\n"
+    wanted = """L:
+    add.s32 %r1, %r2, 1;
+    @%p ret;  // done
+    { mov.b32 %r1, %r2; } ret;
+    add.s32; .loc 1 2 3
+}
+"""
+    found = applied(text.replace("\n", line_end), formatting)
+    assert found == (head + wanted).replace("\n", line_end)
+    assert applied(found, formatting) == found
 
 
 def test_what_stands_behind_a_brace_too_many_is_kept():
