@@ -42,7 +42,7 @@ FUNCTION = """.func (.reg .b32 %o) f{n}(.reg .b32 %a, .reg .b32 %b) {{
 }}
 """
 CALL = "  call (%r1), f{n}, (%r1, %r2); add.s32 %r2, %r2, %r1; xor.b32 %r3, %r3, %r2;\n"
-DEPTH, CASES, FUNCTIONS = 4, 4, 8
+DEPTH, CASES, OPERATIONS, FUNCTIONS = 4, 4, 8, 8
 TAIL = "  st.global.u32 [%rd1], %r2; ret;\n}\n"
 
 
@@ -92,6 +92,18 @@ def switches(instructions: int) -> str:
     return HEAD + "".join(pieces) + TAIL
 
 
+def interpreters(instructions: int) -> str:
+    """Loops around a jump through a table, by lane, whose values live through all cases."""
+    pieces = []
+    for n in range(instructions // 60):
+        labels = [f"C{n}_{case}" for case in range(OPERATIONS)]
+        pieces.append(f"T{n}: .branchtargets {', '.join(labels)};\n  mov.b32 %r6, %r9;\n")
+        pieces.append(f"I{n}: and.b32 %r8, %r1, {OPERATIONS - 1}; brx.idx %r8, T{n};\n")
+        pieces += [f"{label}:\n{STEP}  bra E{n};\n" for label in labels]
+        pieces.append(f"E{n}: add.s32 %r6, %r6, -1; setp.ne.s32 %p, %r6, 0; @%p bra I{n};\n")
+    return HEAD + "".join(pieces) + TAIL
+
+
 def calls(instructions: int) -> str:
     """Calls of a few small functions."""
     head, body = HEAD.split(".visible")
@@ -116,6 +128,7 @@ FAMILIES = (
     ("nests of loops", nests),
     ("nested branches, by lane", nested),
     ("switches, by lane", switches),
+    ("loops around switches, by lane", interpreters),
     ("calls", calls),
     ("barriers", barriers),
 )

@@ -39,12 +39,24 @@ CALL = 4  # ... to which a call of a piece that instructions share adds so many 
 COUNT = re.compile(r"  store i64 (%\w+), ptr (%ran\.\w+),")  # a counter of executed instructions (`node.counters`)
 OPAQUE = r'  \1.opaque = call i64 asm "", "=r,0"(i64 \1)' + "\n" + r"  store i64 \1.opaque, ptr \2,"
 WRITTEN_DOWN = Recipe((), 0)  # ... without it, compiling takes half the time, and the code up to 3 times as long
+SPLITTING = "-grow-region-complexity-budget=100"
+"""The most steps in which the register allocator grows the region where it splits a live range; 10,000 by LLVM's default.
+
+In a loop around a jump through a table, live ranges span all blocks.  Growing their regions takes a third of the code
+generator's time there, and the code becomes no shorter.
+"""
 
 
 def recipe(text: str, tier: Tier) -> Recipe:
     """The recipe for a module."""
     long = tier < Tier.BEST and text.count("\n") + CALL * text.count(f"@{MEANING}") > LONG
     return WRITTEN_DOWN if long else RECIPES[tier]
+
+
+@functools.cache
+def limit_splitting() -> None:
+    """Let the register allocator of this process spend little on splitting live ranges; LLVM takes the option once."""
+    llvm.set_option("", SPLITTING)
 
 
 @functools.cache
@@ -62,8 +74,15 @@ def machine(level: int) -> llvm.TargetMachine:
     )
 
 
-def object_code(text: str, tier: Tier = Tier.BEST, done: Callable[[str], None] = lambda _: None) -> bytes:
-    """The object file of a module; `done` is called after each step."""
+def object_code(
+    text: str, tier: Tier = Tier.BEST, done: Callable[[str], None] = lambda _: None, *, patient: bool = False
+) -> bytes:
+    """The object file of a module; `done` is called after each step.
+
+    `patient` leaves LLVM's own limit to the splitting of live ranges; the process must have compiled nothing before.
+    """
+    if not patient:
+        limit_splitting()
     made: bytes = _compiled(text, tier, lambda target, module: target.emit_object(module), done)
     done("code")
     return made

@@ -60,7 +60,7 @@ def serve(tier: int, niceness: int) -> None:
     if niceness:
         lower_session(niceness)
     text = sys.stdin.buffer.read().decode()
-    sys.stdout.buffer.write(codegen.object_code(text, Tier(tier)))
+    sys.stdout.buffer.write(codegen.object_code(text, Tier(tier), patient=tier == Tier.BEST))
 
 
 def lower_session(niceness: int) -> None:

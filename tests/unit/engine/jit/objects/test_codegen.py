@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -142,3 +144,42 @@ out:
     assert "asm" not in optimised(text, Tier.SKETCH) + optimised(text, Tier.BEST)
     counted = Loaded(flatten(object_code(text, Tier.QUICK)))
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(counted.address("f"))(50) == 56
+
+
+def interpreter(cases: int, registers: int) -> str:
+    """A loop around a switch: each case changes one of many vectors, which live through all of it."""
+    vector, numbers = "<32 x i64>", range(registers)
+    lines = ["define void @entry(ptr %at, i32 %n) nounwind {", "entry:", "  %count = alloca i32", "  store i32 %n, ptr %count"]
+    for k in numbers:
+        lines += [f"  %r{k} = alloca {vector}", f"  %place{k} = getelementptr {vector}, ptr %at, i32 {k}"]
+        lines += [f"  %first{k} = load {vector}, ptr %place{k}", f"  store {vector} %first{k}, ptr %r{k}"]
+    targets = " ".join(f"i32 {case}, label %case{case}" for case in range(cases))
+    lines += ["  br label %head", "head:", "  %left = load i32, ptr %count", f"  %which = urem i32 %left, {cases}"]
+    lines += [f"  switch i32 %which, label %next [{targets}]"]
+    for case in range(cases):
+        a, b, d = case % registers, (case * 7 + 3) % registers, (case * 5 + 1) % registers
+        lines += [f"case{case}:", f"  %a{case} = load {vector}, ptr %r{a}", f"  %b{case} = load {vector}, ptr %r{b}"]
+        lines += [f"  %d{case} = mul {vector} %a{case}, %b{case}", f"  store {vector} %d{case}, ptr %r{d}", "  br label %next"]
+    lines += ["next:", "  %less = sub i32 %left, 1", "  store i32 %less, ptr %count", "  %more = icmp ne i32 %less, 0"]
+    lines += ["  br i1 %more, label %head, label %end", "end:"]
+    for k in numbers:
+        lines += [f"  %last{k} = load {vector}, ptr %r{k}", f"  store {vector} %last{k}, ptr %place{k}"]
+    return "\n".join([*lines, "  ret void", "}", ""])
+
+
+def test_the_register_allocator_is_limited_where_a_range_lives_in_all_blocks_of_a_loop() -> None:
+    """LLVM says nothing about an option that it does not know: the code tells that it has taken it."""
+    program = (
+        "import sys; from ptxvm.engine.jit.objects.codegen import Tier, object_code; "
+        "sys.stdout.buffer.write(object_code(sys.stdin.read(), Tier.QUICK, patient={}))"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", program.format(patient)],
+            input=interpreter(60, 24).encode(),
+            check=True,
+            capture_output=True,
+        ).stdout
+        for patient in (True, False)
+    ]
+    assert found[0] != found[1]

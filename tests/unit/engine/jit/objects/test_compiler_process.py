@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
@@ -37,6 +38,23 @@ def test_the_code_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> No
     assert compiler_process.is_long(FORTY_TWO, Tier.QUICK)
     made = compiler_process.object_code(FORTY_TWO, Tier.QUICK, background=True)
     assert made == codegen.object_code(FORTY_TWO, Tier.QUICK)
+
+
+@pytest.mark.parametrize("tier", [Tier.QUICK, Tier.BEST])
+def test_only_the_best_code_takes_the_register_allocator_long(monkeypatch: pytest.MonkeyPatch, tier: Tier) -> None:
+    asked: list[bool] = []
+
+    def object_code(_text: str, _tier: Tier, *, patient: bool) -> bytes:
+        asked.append(patient)
+        return b"object"
+
+    stdout = io.TextIOWrapper(written := io.BytesIO())
+    monkeypatch.setattr(codegen, "object_code", object_code)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FORTY_TWO.encode())))
+    monkeypatch.setattr(sys, "stdout", stdout)
+    compiler_process.serve(int(tier), 0)
+    monkeypatch.undo()
+    assert (asked, written.getvalue()) == ([tier is Tier.BEST], b"object")
 
 
 def test_what_llvm_refuses_is_an_error_of_this_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
