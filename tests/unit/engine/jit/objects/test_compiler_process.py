@@ -71,7 +71,8 @@ def test_what_llvm_refuses_is_an_error_of_this_process(monkeypatch: pytest.Monke
 def test_a_session_of_its_own_gives_way(inherited: int, expected: int) -> None:
     """Where sessions have equal parts of a processor, the niceness of a process in one counts for nothing beside the others."""
     script = (
-        f"import os; from ptxvm.engine.jit.objects import compiler_process as c; os.nice({inherited}); c.lower_session(7); "
+        f"import os; from ptxvm.engine.jit.objects import compiler_process as c; "
+        f"os.setpriority(os.PRIO_PROCESS, 0, {inherited}); c.lower_session(7); "
         "print(os.nice(0), c.OF_SESSION.read_text())"
     )
     said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, start_new_session=True)
