@@ -57,7 +57,7 @@ def spilled_registers(node: Node) -> list[tuple[Key, Type]]:
     found: list[tuple[Key, Type]] = []
     frame: Frame | None = node.frame
     while frame is not None:
-        for register in frame.function.registers:
+        for register in frame.body.registers:
             if node.spilled >> register.index + frame.registers & 1:
                 found += [((register.index + frame.registers, part), register.type) for part in range(register.count)]
         if frame.extra is not None:

@@ -9,7 +9,7 @@ lanes that run it now (`activemask`) comes with the collectives: lanes that are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -22,6 +22,7 @@ from ptxvm.engine.jit.cfg import liveness
 from ptxvm.engine.jit.cfg.if_conversion import Region, regions
 from ptxvm.engine.jit.cfg.loops import repeated
 from ptxvm.engine.jit.cfg.nodes import BACK, SAVED, STACK, Frame, Node, asks_for_lanes, is_barrier, is_collective
+from ptxvm.engine.jit.cfg.parameter_registers import in_registers
 from ptxvm.engine.jit.cfg.restart_points import after_stores
 from ptxvm.isa.effects import Jump
 from ptxvm.machine.image import Image
@@ -45,8 +46,9 @@ class ControlFlowGraph:
         spinning: frozenset[Bound] = frozenset(),
         ordered: bool = False,
         deferred: bool = False,
+        body: Callable[[Function], Function] = in_registers,
     ) -> None:
-        self.image, self.spinning = image, spinning
+        self.image, self.spinning, self._body = image, spinning, body
         self.ordered = ordered  # lanes run in the order of code: no branch is converted whose lanes meet before it
         self.nodes: list[Node] = []
         self.frames: list[Frame] = []
@@ -115,7 +117,7 @@ class ControlFlowGraph:
         size = self.image.frame_size(function, call)
         start = self.image.module_local.size if parent is None else -(-parent.end // 16) * 16
         end = start + (size if parent is None else max(size, 16))
-        frame = Frame(function, len(self.frames), self.count, start, end, parent, call, call_end)
+        frame = Frame(function, self._body(function), len(self.frames), self.count, start, end, parent, call, call_end)
         if function in self._standing:
             self.copies += 1
             self.copied += len(function.instructions)
@@ -128,7 +130,7 @@ class ControlFlowGraph:
     def _shared(self, function: Function) -> Frame:
         """The frame of a function whose code stands once."""
         size = self.image.frame_size(function, None)
-        frame = Frame(function, len(self.frames), self.count, 0, max(size, 16), shared=True, back=BACK)
+        frame = Frame(function, self._body(function), len(self.frames), self.count, 0, max(size, 16), shared=True, back=BACK)
         self._standing.add(function)
         self._add(frame)
         return frame
@@ -139,7 +141,7 @@ class ControlFlowGraph:
         self.frames.append(frame)
         if frame.registers == self.count:
             self.numbered.append(frame)
-        numbers = len(frame.function.registers)
+        numbers = len(frame.body.registers)
         if any(bound.summary.grows_stack for bound in frame.code):
             frame.extra, numbers = frame.registers + numbers, numbers + 1
         self.count = max(self.count, frame.registers + numbers)
@@ -174,7 +176,7 @@ class ControlFlowGraph:
         for node in own:
             frame.at[node.start] = node.number
         for node in own:
-            targets_at = [node.next] if node.region is not None else successors(frame.function, code[node.end - 1], node.end)
+            targets_at = [node.next] if node.region is not None else successors(frame.body, code[node.end - 1], node.end)
             following = [frame.at[at] for at in targets_at]
             if node.wait >= 0:
                 self.nodes[node.wait].successors = list(following)
@@ -191,8 +193,8 @@ class ControlFlowGraph:
     def _pieces(self, frame: Frame) -> Iterator[tuple[int, int, Region | None]]:
         """The start and the end of each node, and the predicated region behind it."""
         asking = (n for n, bound in enumerate(frame.code) if asks_for_lanes(bound))
-        cuts = sorted({0, len(frame.code), *cut_points(frame.function), *after_stores(frame.code), *asking})
-        behind = self._regions(frame.function, cuts) if not self.module else {}
+        cuts = sorted({0, len(frame.code), *cut_points(frame.body), *after_stores(frame.code), *asking})
+        behind = self._regions(frame.body, cuts) if not self.module else {}
         predicated = {block.start for region in behind.values() for block in region.blocks}
         for start, end in pairwise(cuts):
             if start not in predicated:
@@ -253,7 +255,7 @@ class ControlFlowGraph:
             return 0
         found, frame, end = 0, node.frame, node.end
         while True:
-            found |= self._live_after(frame.function, end) << frame.registers
+            found |= self._live_after(frame.body, end) << frame.registers
             if frame.extra is not None:
                 found |= 1 << frame.extra
             if frame.parent is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine import spin_loops
@@ -11,6 +11,7 @@ from ptxvm.engine.jit.cfg import divergence_sources, grid_stride, loop_strides, 
 from ptxvm.engine.jit.cfg.control_flow_graph import ControlFlowGraph
 from ptxvm.engine.jit.cfg.loop_strides import Stride
 from ptxvm.engine.jit.cfg.nodes import Frame
+from ptxvm.engine.jit.cfg.parameter_registers import in_registers
 from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.machine.image import Image
@@ -19,7 +20,11 @@ from ptxvm.machine.image import Image
 class KernelAnalysis:
     """The answers about a kernel, each found when the first version asks."""
 
-    def __init__(self, image: Image, function: Function, *, ordered: bool = False, deferred: bool = False) -> None:
+    def __init__(
+        self, image: Image, function: Function, *, ordered: bool = False, deferred: bool = False, registers: bool = True
+    ) -> None:
+        """With `registers`, parameters of calls are in registers where they can be."""
+        self._body = cache(in_registers) if registers else _as_it_is
         self.image, self.function, self.ordered, self.deferred = image, function, ordered, deferred
         self._graphs: dict[bool, ControlFlowGraph] = {}
         self._memory_dependent: dict[Function, int] = {}
@@ -35,6 +40,7 @@ class KernelAnalysis:
                 spinning=self.spinning,
                 ordered=self.ordered,
                 deferred=self.deferred,
+                body=self._body,
             )
         return self._graphs[general]
 
@@ -109,3 +115,7 @@ class KernelAnalysis:
                 frame.function, divergence_sources.lane_dependent(frame.code)
             )
         return self._place_dependent[frame.function]
+
+
+def _as_it_is(function: Function) -> Function:
+    return function

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.flow import live_sets, reads_and_writes
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
+from ptxvm.engine.data_flow import read
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.cfg.requirements import accumulators
 
@@ -32,9 +33,7 @@ def _find_uses(node: Node, *, deferred: bool) -> None:
         return
     shift, written = node.frame.registers, 0
     for bound in node.code[: node.head]:
-        reads, writes = reads_and_writes(bound)
-        if deferred and bound.summary.awaits is AsyncKind.PRODUCT:  # it may leave each accumulator as it is
-            reads |= _accumulators(node.frame.function)
+        reads, writes = _read(bound, node, deferred=deferred), reads_and_writes(bound)[1]
         if (node.callee is not None or node.calls) and bound is node.code[-1]:
             writes = 0
         if node.barrier or node.waits:
@@ -46,9 +45,19 @@ def _find_uses(node: Node, *, deferred: bool) -> None:
         node.gen |= node.region.reads << shift & ~written
     node.gen |= node.spilled & ~node.kill
     if node.callee is not None and node.code[-1].node.guard is None:
-        for formal in node.callee.function.signature.parameters:
+        for formal in node.callee.body.signature.parameters:
             if isinstance(formal, Register):
                 node.kill |= 1 << formal.index + node.callee.registers
+
+
+def _read(bound: Bound, node: Node, *, deferred: bool) -> int:
+    """The registers that an instruction reads; those that take the results of a call it does not."""
+    if bound.calls:
+        return read(bound)
+    reads = reads_and_writes(bound)[0]
+    if deferred and bound.summary.awaits is AsyncKind.PRODUCT:  # it may leave each accumulator as it is
+        reads |= _accumulators(node.frame.function)
+    return reads
 
 
 def _accumulators(function: Function) -> int:
@@ -62,7 +71,7 @@ def _find_uses_of_return(node: Node) -> None:
     if callee is None:
         return
     call = callee.call or node.call
-    for formal, target in zip(callee.function.signature.results, call.results() if call else [], strict=False):
+    for formal, target in zip(callee.body.signature.results, call.results() if call else [], strict=False):
         if isinstance(formal, Register):
             node.gen |= 1 << formal.index + callee.registers
         if isinstance(target, Register) and not target.of_module:

@@ -23,10 +23,12 @@ class Frame:
     `registers` is the number of its first register among those of all frames, `offset` the start of its variables in the
     local memory of a thread; `back` is the node to which its lanes return.  A `shared` function has several callers, or
     calls itself: each lane has spilled which of the nodes `backs` it returns to, and its variables begin at the end of
-    its caller's frame.  `extra` is the register that counts the bytes which the function added to its frame.
+    its caller's frame.  `extra` is the register that counts the bytes which the function added to its frame.  `body` is the
+    function as its code is written: with some parameters in registers (`cfg.parameter_registers`), or as it is.
     """
 
     function: Function
+    body: Function
     number: int
     registers: int
     offset: int
@@ -44,7 +46,7 @@ class Frame:
     @property
     def code(self) -> list[Bound]:
         """Its instructions."""
-        return self.function.instructions
+        return self.body.instructions
 
     def __post_init__(self) -> None:
         """Take the root of the parent."""

@@ -47,14 +47,14 @@ def call(at: NodeBuilder, bound: Bound, action: Call) -> bool:
     if callee.extra is not None:
         at.assign((callee.extra, 0), u32, Value(at.alg, u32, Affine(0)))
     values = argument_values(at, bound, callee, action.arguments)
-    for formal, value in zip(callee.function.signature.parameters, values, strict=False):
+    for formal, value in zip(callee.body.signature.parameters, values, strict=False):
         assign(at, bound, callee, formal, value)
     return True
 
 
 def argument_values(at: NodeBuilder, bound: Bound, callee: Frame, arguments: Sequence[Argument]) -> list[list[Value]]:
     """The values of the arguments."""
-    formals = callee.function.signature.parameters
+    formals = callee.body.signature.parameters
     return [actual_value(at, bound, at.node.frame, a, f) for f, a in zip(formals, arguments, strict=False)]
 
 
@@ -72,7 +72,7 @@ def out_of_line(at: NodeBuilder, bound: Bound, action: Call) -> None:
     for callee, back, chosen, values in held:
         at.guard = guard if chosen is None else chosen.raw if guard is None else at.alg.integer("and", pred, guard, chosen.raw)
         stack.push(at, bound, kept, (callee, back), first)
-        for formal, value in zip(callee.function.signature.parameters, values, strict=False):
+        for formal, value in zip(callee.body.signature.parameters, values, strict=False):
             assign(at, bound, callee, formal, value)
         action.targets.append((at.guard, callee.at[0]))
     at.guard = guard
@@ -112,7 +112,7 @@ def copy_results(at: NodeBuilder, callee: Frame) -> None:
     if bound is None:
         return
     targets = bound.results()
-    pairs = list(zip(callee.function.signature.results, targets, strict=False))
+    pairs = list(zip(callee.body.signature.results, targets, strict=False))
     values = [None if t is None else actual_value(at, bound, callee, formal, t) for formal, t in pairs]
     if callee.shared:
         stack.pop(at, call_stack.spilled_registers(at.node))

@@ -37,7 +37,7 @@ class SpillLayout:
         live = 0
         for node in self.graph.nodes:
             live |= node.live_in
-        across = sorted([(n, part) for frame in self.graph.numbered for r in frame.function.registers
+        across = sorted([(n, part) for frame in self.graph.numbered for r in frame.body.registers
                        for n in (r.index + frame.registers,) for part in range(r.count) if live >> n & 1]
                       + [(n, part) for r, n in self.graph.module.items() for part in range(r.count)]
                       + [(n, 0) for n in self.graph.stack_registers])  # fmt: skip

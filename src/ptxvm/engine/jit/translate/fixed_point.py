@@ -38,7 +38,7 @@ def _initialise_registers(kernel: KernelContext) -> None:
     """Give registers that may be read before they are written the value zero."""
     first, registers = kernel.nodes[0], kernel.registers
     for frame in kernel.graph.numbered:
-        for register in frame.function.registers:
+        for register in frame.body.registers:
             if first.live_in >> register.index + frame.registers & 1:
                 for part in range(register.count):
                     registers.initial((register.index + frame.registers, part), register.type)

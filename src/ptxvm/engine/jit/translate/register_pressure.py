@@ -38,7 +38,7 @@ def expected_registers(kernel: KernelContext) -> int:
     by_size: dict[int, int] = {}  # the registers that vary, as masks, by the vector registers that they take
     for frame in kernel.graph.frames:
         varying = kernel.memory_dependent(frame) if frame.parent is None else -1
-        for register in frame.function.registers:
+        for register in frame.body.registers:
             if register.type.kind != "p" and varying >> register.index & 1:
                 taken = register.count * -(-kernel.width * register.type.bits // BITS)
                 by_size[taken] = by_size.get(taken, 0) | 1 << register.index + frame.registers

@@ -30,7 +30,9 @@ class Translation:
     def versions(self) -> Versions:
         """The version that runs first; it makes the others."""
         wanted = self.wanted
-        analysis = KernelAnalysis(self.image, wanted.function, ordered=wanted.profiled, deferred=wanted.deferred)
+        analysis = KernelAnalysis(
+            self.image, wanted.function, ordered=wanted.profiled, deferred=wanted.deferred, registers=wanted.plain
+        )
         if wanted.profiled and analysis.graph(general=False).shared:
             raise Uncounted("functions whose code stands once for many calls, as of recursion")
         make = partial(KernelContext, analysis, wanted)
