@@ -288,10 +288,11 @@ class LaneMemory:
         if first is not None and int(address.min()) >= first.start and int(address.max()) < first.end:
             yield ALL_OF_THEM, (first, threads, (address - first.base).view(np.int64))
             return
-        owners = table.columns.owners(address)
+        columns = table.columns  # arrays that are collected meanwhile leave the table
+        owners = columns.owners(address)
         for owner in np.unique(owners).tolist():
             mine = owners == owner
-            allocation = table.items[owner]
+            allocation = columns.items[owner]
             yield mine, (allocation, threads[mine], (address[mine] - allocation.base).view(np.int64))
 
     def threads_of(self, lanes: Lanes) -> npt.NDArray[np.int64]:

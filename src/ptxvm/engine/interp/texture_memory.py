@@ -26,17 +26,17 @@ class Images:
 
     def parts(self, touched: AccessedBytes) -> Iterator[tuple[Allocation, Ints, Ints]]:
         """The accessed bytes by allocation: the lanes that touch it, and their offsets in it."""
-        table, addresses = self.memory.table, touched.addresses.astype(np.uint64)
+        addresses = touched.addresses.astype(np.uint64)
         if not len(addresses):
             return
-        columns = table.columns
+        columns = self.memory.table.columns
         owners = columns.owners(addresses)
         size = np.uint64(touched.element * touched.count)
         outside = (addresses < columns.start[owners]) | (addresses + size > columns.end[owners])
         owners[outside] = -1
         for owner in np.unique(owners).tolist():
             mine = owners == owner
-            allocation = table.items[owner] if owner >= 0 else self._of_the_host(touched.array)
+            allocation = columns.items[owner] if owner >= 0 else self._of_the_host(touched.array)
             yield allocation, touched.lanes[mine], touched.addresses[mine] - allocation.origin
 
     def _of_the_host(self, array: Array) -> Allocation:

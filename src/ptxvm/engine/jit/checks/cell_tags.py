@@ -105,11 +105,11 @@ class Tags:
 
     def read(self, touched: AccessedBytes) -> None:
         """Tag texture reads; reading bytes that the grid has written, or uninitialised ones, is suspicious (PTX 2.3)."""
-        table = self._memory.table
+        columns = self._memory.table.columns
         every = (touched.addresses[:, None] + np.arange(touched.element * touched.count)).ravel().astype(np.uint64)
-        owners = table.columns.owners(every)
+        owners = columns.owners(every)
         for owner in np.unique(owners).tolist():
-            allocation, addresses = table.items[owner], every[owners == owner]
+            allocation, addresses = columns.items[owner], every[owners == owner]
             inside = (addresses >= allocation.start) & (addresses < allocation.end)
             reached = inside.any() and allocation.space is Space.GLOBAL
             if reached and self._tagged(allocation, writing=False):

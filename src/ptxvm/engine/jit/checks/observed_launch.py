@@ -176,7 +176,8 @@ class ObservedCallbacks(Callbacks):
             return
         table = self.memory.table
         if site.writing or self.observed.unread:
-            self._note(site, [table.items[owner] for owner in np.unique(table.columns.owners(addresses[lanes])).tolist()])
+            columns = table.columns  # arrays that are collected meanwhile leave the table
+            self._note(site, [columns.items[owner] for owner in np.unique(columns.owners(addresses[lanes])).tolist()])
         found = table.find(int(addresses[lanes[0]]))
         if found is not None:
             self._remember(number, site, found, int(addresses[lanes[0]]))
