@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +13,15 @@ from ptxvm.cli.failures import FINDINGS, WrongCall
 from ptxvm.cli.run import Following, RunRequest, run
 from ptxvm.cli.run_report import RunReport
 from ptxvm.cli.terminal import aligned, console, width
+from ptxvm.cli.trace import INDENT, told as step_told
 from ptxvm.engine.interp.value_text import text as value
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.per_lane import Array
 from ptxvm.profile.stores import Parting, RecordedStore, StoreLog, first_parting
+from ptxvm.profile.trace import Step, Trace
+
+MOST_STEPS = 100_000
+"""Instructions of a thread that are looked through for the first value that differs."""
 
 WORDS = {Verb.WRITE: "stores", Verb.UPDATE: "atomic with"}
 
@@ -37,6 +43,9 @@ def diff(request: RunRequest, second: str) -> int:
         out.print(Text(f"\n{heading(parting)}", "bold"))
         for line in aligned(list(rows(parting, one, other)), (), width()):
             out.print(Text(line), soft_wrap=True)
+        print_steps(
+            [replace(request, file=file, source=each.source) for file, each in ((request.file, one), (second, other))], parting
+        )
     else:
         out.print(
             Text("all stores to global memory are equal: what atomics found there differs, or what surfaces got"),
@@ -91,6 +100,42 @@ def told(store: RecordedStore, report: RunReport) -> str:
     kind, _, number = where.partition(" ")
     name = report.name(int(number)) if kind == "argument" and number.isdecimal() else where
     return f"{WORDS[store.verb]} {name}+{offset} = {value(store.type, store.bits)}"
+
+
+# ── the values before the store ─────────────────────────────────────────────────────────
+
+
+def print_steps(requests: Sequence[RunRequest], parting: Parting) -> None:
+    """Where the two threads come to different values, or instructions, before the stores that differ."""
+    first, then = (steps_of(request, parting) for request in requests)
+    pair = next(((one, other) for one, other in zip(first, then, strict=False) if outcome(one) != outcome(other)), None)
+    if pair is None or any(step.accesses and not step.writes for step in pair):  # it is the store itself
+        return
+    what = "first value" if opcode(pair[0]) == opcode(pair[1]) else "first instruction"
+    out = console()
+    out.print(Text(f"\n{what} to part", "bold"))
+    for request, step in zip(requests, pair, strict=True):
+        name = request.source.name if request.source is not None else request.file
+        out.print(Text(f"{name}:{step.line}  {step.text}"), soft_wrap=True)
+        if said := step_told(step):
+            out.print(Text(textwrap.fill(said, width(), initial_indent=INDENT, subsequent_indent=INDENT)), soft_wrap=True)
+
+
+def steps_of(request: RunRequest, parting: Parting) -> list[Step]:
+    """What the thread does that parts, from the same arguments again."""
+    trace = Trace(parting.cta, thread=parting.thread, limit=MOST_STEPS)
+    run(request, Following(lambda _: None, trace=trace))
+    return trace.steps
+
+
+def outcome(step: Step) -> tuple[object, ...]:
+    """The instruction, and the values that it writes, whatever its registers are called; addresses by their memory."""
+    return opcode(step), [datum.places or datum.bits for datum in step.writes]
+
+
+def opcode(step: Step) -> tuple[str, ...]:
+    """The opcode and its modifiers."""
+    return (step.bound.node.opcode, *step.bound.node.words)
 
 
 __all__ = ["diff"]

@@ -39,7 +39,7 @@ FORMATS = ("text", "json", "sarif", "junit", "github")
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What the command line asks for, as it stands there."""
+    """What the command line asks for, as it stands there; `source` is that of the file, where it has been read."""
 
     file: str
     arguments: Sequence[str]
@@ -66,6 +66,7 @@ class RunRequest:
     suppress: str | None = None
     workers: int | None = None
     scheduler: str | None = None
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def run(request: RunRequest, following: Following = ARRAYS) -> int:
     known_format(request.form, FORMATS)
     known_completion(request.asynchronous)
     allow = known_findings(request.allow)
-    source = read(request.file)
+    source = request.source or read(request.file)
     report, began = RunReport(source, suppressions=read_suppressions(request.suppress)), time.perf_counter()
     try:
         kernel = report.kernel = find_kernel(load(request.file, source, request.target), request.entry)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 # Each thread stores its number times three, then adds one to a counter.
@@ -56,7 +58,33 @@ def test_the_first_value_that_parts_is_named(diff):
         "first to part: CTA 0,0,0  thread 35,0,0, its store 1 to global memory\n"
         "a.ptx:15  st.global.u32 [%rd4], %r2;  stores param_0+280 = 105\n"
         "b.ptx:17  st.global.u32 [%rd4], %r2;  stores param_0+280 = 0\n"
+        "\n"
+        "first instruction to part\n"
+        "a.ptx:12  mul.lo.u32 %r2, %r1, 3;\n"
+        "        %r1 = 35 → %r2 = 105\n"
+        "b.ptx:12  setp.eq.u32 %p, %r1, 35;\n"
+        "        %r1 = 35 → %p = true\n"
     )
+
+
+def test_the_value_is_named_that_parts_before_the_store(diff):
+    """The first thread is 1: 0 * 3 is 0 * 4."""
+    done = diff("mul.lo.u32 %r2, %r1, 3;", "mul.lo.u32 %r4, %r1, 4; mov.u32 %r2, %r4;")
+    assert done.out.endswith(
+        "first value to part\n"
+        "a.ptx:12  mul.lo.u32 %r2, %r1, 3;\n"
+        "        %r1 = 1 → %r2 = 3\n"
+        "b.ptx:12  mul.lo.u32 %r4, %r1, 4;\n"
+        "        %r1 = 1 → %r4 = 4\n"
+    )
+
+
+def test_a_version_on_standard_input_is_read_once(ptxvm, module, monkeypatch):
+    other = KERNEL.replace("%r1, 3;", "%r1, 4;").encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(other)))
+    done = ptxvm("diff", module(KERNEL, "a.ptx"), "-", *LAUNCH)
+    assert (done.code, done.err) == (1, "")
+    assert "<stdin>:12  mul.lo.u32 %r2, %r1, 4;\n        %r1 = 1 → %r2 = 4\n" in done.out
 
 
 def test_addresses_are_compared(diff):
