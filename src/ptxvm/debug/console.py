@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -19,9 +20,12 @@ from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.values import NoValue
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.diagnostics.kernel_names import displayed
+from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.machine.launch import LaunchShape
 
 WITHOUT_FOCUS = frozenset({Reason.ENDED})
+NAME_CHARACTERS = f"{string.ascii_letters}{string.digits}_$%."
+COMPONENTS = (".x", ".y", ".z")
 
 
 class Files(Protocol):
@@ -74,14 +78,16 @@ class Console:
             yield from (Line(each, Style.ERROR) for each in str(wrong).splitlines())
 
     def complete(self, text: str) -> list[str]:
-        """What a line may become: names of commands, then of registers and variables."""
+        """What a line may become: names of commands, then of registers and variables, also within an expression."""
         commands = COMMANDS.begins_with(text)
-        head, _, word = text.rpartition(" ")
-        if not head or not word:
+        word = text[len(text.rstrip(NAME_CHARACTERS)) :]
+        head = text[: len(text) - len(word)]
+        if " " not in head or not word:
             return commands
         names = [each.name for each in self.session.here.function.registers]
         names += [each.name for each in inspection.variables(self.session)]
-        return commands + [f"{head} {name}" for name in names if name.startswith(word)]
+        names += [f"%{name}{part}" for name, each in SPECIAL.items() for part in (("",) if each.count == 1 else COMPONENTS)]
+        return commands + [f"{head}{name}" for name in names if name.startswith(word)]
 
     def write(self, path: str, text: str) -> None:
         """Write a file, where the front end has any."""

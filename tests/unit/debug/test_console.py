@@ -74,6 +74,8 @@ def test_an_empty_line_repeats_the_last_command(console):
 def test_lines_are_completed(console):
     assert console.complete("info cuda b") == ["info cuda blocks", "info cuda barriers"]
     assert console.complete("print rin") == ["print ring"]
+    assert console.complete("print ring[%ti") == ["print ring[%tid.x", "print ring[%tid.y", "print ring[%tid.z"]
+    assert console.complete("break 5 if %lanei") == ["break 5 if %laneid"]
 
 
 @pytest.mark.parametrize(
