@@ -153,7 +153,9 @@ def report_problem(found: Problem, bound: Bound, verdict: Recognition, report: R
 
 def named(ptxas: str, place: tree.Node | Span) -> str:
     """What ptxas says, with the name that stands at the place."""
-    return ptxas.replace(SYMBOL, names_in(place)[0].text) if isinstance(place, tree.Address) else ptxas
+    if SYMBOL not in ptxas or not isinstance(place, tree.Address):
+        return ptxas
+    return ptxas.replace(SYMBOL, names_in(place)[0].text)
 
 
 def place_of(found: Problem, bound: Bound, verdict: Recognition, text: str) -> tree.Node | Span:
