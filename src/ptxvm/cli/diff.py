@@ -111,7 +111,7 @@ def print_steps(requests: Sequence[RunRequest], parting: Parting) -> None:
     pair = next(((one, other) for one, other in zip(first, then, strict=False) if outcome(one) != outcome(other)), None)
     if pair is None or any(step.accesses and not step.writes for step in pair):  # it is the store itself
         return
-    what = "first value" if opcode(pair[0]) == opcode(pair[1]) else "first instruction"
+    what = "first value" if executed(pair[0]) == executed(pair[1]) else "first instruction"
     out = console()
     out.print(Text(f"\n{what} to part", "bold"))
     for request, step in zip(requests, pair, strict=True):
@@ -130,12 +130,12 @@ def steps_of(request: RunRequest, parting: Parting) -> list[Step]:
 
 def outcome(step: Step) -> tuple[object, ...]:
     """The instruction, and the values that it writes, whatever its registers are called; addresses by their memory."""
-    return opcode(step), [datum.places or datum.bits for datum in step.writes]
+    return executed(step), [datum.places or datum.bits for datum in step.writes]
 
 
-def opcode(step: Step) -> tuple[str, ...]:
-    """The opcode and its modifiers."""
-    return (step.bound.node.opcode, *step.bound.node.words)
+def executed(step: Step) -> str:
+    """What it executes, without the operands."""
+    return step.bound.i.mnemonic
 
 
 __all__ = ["diff"]

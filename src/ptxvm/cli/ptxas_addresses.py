@@ -80,10 +80,11 @@ def is_global(shape: Shape) -> bool:
 
 def _bits(bound: Bound) -> Iterator[int]:
     i = bound.decoded
-    if i is not None and i.form.opcode == "cvta" and i.type is not None:
-        yield i.type.bits  # of the generic address, whatever the space
-    if i is not None and i.form.opcode == "mov" and i.type is not None and is_global(i.shape("a")):
-        yield i.type.bits
+    if i is not None and "type" in i.of.modifiers and i.type is not None:
+        if bound.summary.converts_address:
+            yield i.type.bits  # of the generic address, whatever the space
+        elif not i.of.effects and "a" in bound.operands and is_global(i.shape("a")):  # it takes the address of a variable
+            yield i.type.bits
     if i is None or i.of.family not in CHECKED or i.of.effects != {"mem"} or "tensormap" in i.of.flags:
         return
     if "ss" in i.of.modifiers and space_of(i) not in WIDE:
