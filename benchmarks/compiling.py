@@ -37,11 +37,15 @@ LOOP = "  mov.b32 %r6, %r9;\nL{n}:\n{step}  add.s32 %r6, %r6, -1; setp.ne.s32 %p
 EXCHANGE = """  and.b32 %r8, %r1, 252; mov.u32 %r7, s; add.s32 %r8, %r7, %r8; st.shared.b32 [%r8], %r2; bar.sync 0;
   ld.shared.b32 %r4, [%r8];
 """
-FUNCTION = """.func (.reg .b32 %o) f{n}(.reg .b32 %a, .reg .b32 %b) {{
-  .reg .b32 %t; mul.lo.s32 %t, %a, %b; xor.b32 %t, %t, %a; add.s32 %t, %t, %b; shl.b32 %o, %t, 1; ret;
+FUNCTION = """.func (.param .b32 o) f{n}(.param .b32 a, .param .b32 b) {{
+  .reg .b32 %a, %b; ld.param.b32 %a, [a]; ld.param.b32 %b, [b];
+  mul.lo.s32 %b, %a, %b; xor.b32 %b, %b, %a; st.param.b32 [o], %b; ret;
 }}
 """
-CALL = "  call (%r1), f{n}, (%r1, %r2); add.s32 %r2, %r2, %r1; xor.b32 %r3, %r3, %r2;\n"
+CALL = """  {{ .param .b32 a; .param .b32 b; .param .b32 o; st.param.b32 [a], %r1; st.param.b32 [b], %r2;
+  call (o), f{n}, (a, b); ld.param.b32 %r1, [o]; }}
+  add.s32 %r2, %r2, %r1; xor.b32 %r3, %r3, %r2;
+"""
 DEPTH, CASES, OPERATIONS, FUNCTIONS = 4, 4, 8, 8
 TAIL = "  st.global.u32 [%rd1], %r2; ret;\n}\n"
 
@@ -105,10 +109,10 @@ def interpreters(instructions: int) -> str:
 
 
 def calls(instructions: int) -> str:
-    """Calls of a few small functions."""
+    """Calls of a few small functions, with arguments and results as the ABI passes them."""
     head, body = HEAD.split(".visible")
     functions = "".join(FUNCTION.format(n=n) for n in range(FUNCTIONS))
-    called = "".join(CALL.format(n=n % FUNCTIONS) for n in range(instructions // 3))
+    called = "".join(CALL.format(n=n % FUNCTIONS) for n in range(instructions // 6))
     return f"{head}{functions}.visible{body}{called}{TAIL}"
 
 
