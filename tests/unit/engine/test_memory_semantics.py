@@ -268,6 +268,20 @@ def test_isspacep_tells_the_spaces_apart():
     assert np.array(words(body, module)[:16]).reshape(4, 4).tolist() == np.eye(4, dtype=int).tolist()
 
 
+@pytest.mark.parametrize("engine", ["jit", "interp"])
+def test_a_cta_of_no_cluster_is_one_of_its_own(engine):
+    """PTX 9.7.9.18: `.shared` is in the window of the cluster, which a launch without clusters has for each CTA."""
+    body = """
+    .shared .b32 s; mov.u64 %d1, s; cvta.shared.u64 %d1, %d1;
+    isspacep.shared::cluster %p1, %d1; selp.u32 %r1, 1, 0, %p1;
+    isspacep.shared::cluster %p1, %out; selp.u32 %r2, 2, 0, %p1;
+    or.b32 %r1, %r1, %r2; st.global.u32 [%out], %r1;
+    """
+    out = np.zeros(1, np.uint32)
+    load(body, version="7.8", target="sm_90").launch(1, 1, [out], engine=engine)
+    assert out.tolist() == [1]
+
+
 def test_lanes_of_one_instruction_may_reach_different_spaces():
     module = ".global .b32 g = 10; .shared .b32 s; .const .b32 c = 30;"
     body = """

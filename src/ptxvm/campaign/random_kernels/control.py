@@ -54,15 +54,23 @@ POINTERS = [
 
 @st.composite
 def call(draw: st.Draw) -> Statement:
-    """A call: by name, of a function with a structure as its parameter, or through a pointer."""
+    """A call: by name, of a function with `.param` variables of several words, or through a pointer."""
     arguments, guard = f"({draw(R)}, {draw(R)})", draw(st.one_of(st.just(""), CONDITION))
-    match draw(st.sampled_from(["name", "structure", "pointer", "pointer"])):
+    match draw(st.sampled_from(["name", "structure", "words", "pointer", "pointer"])):
         case "name":
             return Statement(f"{guard} call ({draw(R)}), f{draw(st.integers(0, 1))}, {arguments};")
         case "structure":
             return Statement(
                 f".param .b32 back@n;\n.param .align 8 .b8 given@n[16];\nst.param.v2.b32 [given@n], {{{draw(R)}, {draw(R)}}};\n"
                 f"st.param.b64 [given@n+8], {draw(D)};\ncall (back@n), f2, (given@n);\nld.param.b32 {draw(R)}, [back@n];"
+            )
+        case "words":
+            return Statement(
+                f".param .align 4 .b8 back@n[8], pair@n[8];\n.param .b32 own@n;\n.param .b64 wide@n;\n"
+                f"st.param.b32 [own@n], {draw(R)};\n{guard} st.param.b32 [own@n], {draw(R)};\n"
+                f"st.param.b32 [pair@n], {draw(R)};\nst.param.b32 [pair@n+4], {draw(R)};\nst.param.b64 [wide@n], {draw(D)};\n"
+                f"call (back@n), f4, (own@n, pair@n, wide@n);\n"
+                f"ld.param.b32 {draw(R)}, [back@n];\nld.param.b32 {draw(R)}, [back@n+4];"
             )
         case _:
             pointer = draw(st.sampled_from(POINTERS)).replace("GUARD", draw(CONDITION)).replace("INDEX", draw(R))

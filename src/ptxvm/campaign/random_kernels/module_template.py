@@ -54,6 +54,27 @@ MET:
     add.u32 %result, %r0, %r1;
     ret;
 }
+.func (.param .align 4 .b8 result[8]) f4(.param .b32 x, .param .align 4 .b8 pair[8], .param .b64 wide)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %d;
+    .reg .pred %p;
+    ld.param.b32 %r0, [x];
+    ld.param.b32 %r1, [pair];
+    ld.param.b64 %d, [wide];
+    cvt.u32.u64 %r2, %d;
+    setp.lt.u32 %p, %r0, %r1;
+    @%p bra LESS;
+    ld.param.b32 %r3, [pair+4];
+    add.u32 %r2, %r2, %r3;
+    st.param.b32 [result], %r2;
+    st.param.b32 [result+4], %r0;
+    ret;
+LESS:
+    st.param.b32 [result+4], %r1;
+    st.param.b32 [result], %r2;
+    ret;
+}
 """
 FUNCTIONS = """
 .func (.reg .b32 %result) f0(.reg .b32 %x, .reg .b32 %y);

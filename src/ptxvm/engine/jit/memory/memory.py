@@ -623,7 +623,7 @@ class Memory(Port):
         """Is a generic address in a space?"""
         if self.at.kernel.cluster_size > 1:
             return self.at.host_call(self.bound, IsInSpace(space), [(u64, address.raw)], [pred])[0]
-        return in_windows.within(self.at, space, address)
+        return in_windows.within(self.at, space.window, address)
 
     def phase_over(
         self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
