@@ -64,6 +64,9 @@ class ThreadRows:
     @cached_property
     def masks(self) -> tuple[int, ...]:
         """The lanes that begin, of each warp."""
+        if not self.padded:
+            whole, rest = divmod(self.count, WARP)
+            return (WHOLE,) * whole + ((1 << rest) - 1,) * (rest > 0)
         found = [0] * self.warps
         across, down, _ = self.lanes
         for z, y, x in product(*map(range, reversed(self.block))):
