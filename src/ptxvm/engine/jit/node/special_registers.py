@@ -143,7 +143,7 @@ def _thread(at: NodeBuilder, axis: int) -> Raw:
     if x % width == 0 or (y == z == 1):  # one row
         start = _coordinate(at, first, axis)
         return alg.integer("add", u32, start, from_lanes(u32, tuple(lanes))) if axis == 0 else start
-    if width % (x * y) == 0:  # whole planes
+    if z > 1 and width % (x * y) == 0:  # whole planes
         start = _coordinate(at, first, axis) if axis == 2 else Affine(0)
         return alg.integer("add", u32, start, from_lanes(u32, tuple((n % x, n // x % y, n // (x * y))[axis] for n in lanes)))
     if width % x == 0 and (z == 1 or y % (width // x) == 0):  # rows of one plane
