@@ -10,7 +10,7 @@ from math import prod
 from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.memory import INPUT
 from ptxvm.campaign.random_kernels.parts import D, P, R, Shape, Statement
-from ptxvm.campaign.random_kernels.shared import BARRIER, COMMUTE
+from ptxvm.campaign.random_kernels.shared import BARRIER, counting
 
 SHAPES: list[Shape] = [(2,), (2,), (1, 2), (3,), (4,), (2, 1, 2)]
 """The CTAs of a cluster."""
@@ -69,15 +69,10 @@ def neighbour(draw: st.Draw, shape: Shape) -> Statement:
 @st.composite
 def cluster_histogram(draw: st.Draw, shape: Shape) -> Statement:
     """All threads update words of some CTA of the cluster, and read one each."""
-    operation = draw(st.sampled_from(list(COMMUTE)))
-    type = draw(st.sampled_from(COMMUTE[operation].split()))
-    letter, size = ("d", 8) if type.endswith("64") else ("r", 4)
-    bins = 1 << draw(st.integers(0, prod(shape).bit_length() - 1))
-    value = str(draw(st.integers(0, 40))) if operation in ("inc", "dec") else draw(D if letter == "d" else R)
-    target, old = draw(D if letter == "d" else R), "%yv@n" if letter == "d" else "%xv@n"
+    operation, size, bins, value, target, old = counting(draw, shape)
     update = draw(st.sampled_from([
-        f"red.relaxed.cluster.shared::cluster.{operation}.{type} [%xp@n], {value};",
-        f"atom.shared::cluster.{operation}.{type} {old}, [%xp@n], {value};",
+        f"red.relaxed.cluster.shared::cluster.{operation} [%xp@n], {value};",
+        f"atom.shared::cluster.{operation} {old}, [%xp@n], {value};",
     ]))  # fmt: skip
     guard = draw(st.one_of(st.just(""), st.builds("@{} ".format, P)))
     return Statement(

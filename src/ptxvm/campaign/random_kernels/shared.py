@@ -6,6 +6,7 @@ All have barriers before and behind them.  They use `tile`, which has 16 bytes f
 from __future__ import annotations
 
 from math import prod
+from typing import NamedTuple
 
 from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.memory import CELLS, INPUT, letters_of, misplaced, size_of
@@ -82,19 +83,35 @@ COMMUTE = {
 """Atomic operations whose order does not show, if all have one operand where they count."""
 
 
-@st.composite
-def histogram(draw: st.Draw, shape: Shape) -> Statement:
-    """All threads update words that the data choose, and read one each."""
+class Counting(NamedTuple):
+    """An atomic operation on `bins` words of a size, its operand, and registers for a word and for an old value."""
+
+    operation: str
+    size: int
+    bins: int
+    value: str
+    target: str
+    old: str
+
+
+def counting(draw: st.Draw, shape: Shape) -> Counting:
+    """An operation by which all threads update words, in any order."""
     operation = draw(st.sampled_from(list(COMMUTE)))
     type = draw(st.sampled_from(COMMUTE[operation].split()))
     letter, size = ("d", 8) if type.endswith("64") else ("r", 4)
     bins = 1 << draw(st.integers(0, prod(shape).bit_length() - 1))
     value = str(draw(st.integers(0, 40))) if operation in ("inc", "dec") else draw(D if letter == "d" else R)
-    target = draw(D if letter == "d" else R)
-    old = "%yv@n" if letter == "d" else "%xv@n"
+    target, old = draw(D if letter == "d" else R), "%yv@n" if letter == "d" else "%xv@n"
+    return Counting(f"{operation}.{type}", size, bins, value, target, old)
+
+
+@st.composite
+def histogram(draw: st.Draw, shape: Shape) -> Statement:
+    """All threads update words that the data choose, and read one each."""
+    operation, size, bins, value, target, old = counting(draw, shape)
     update = draw(st.sampled_from([
-        f"red.shared.{operation}.{type} [%xp@n], {value};", f"atom.shared.{operation}.{type} {old}, [%xp@n], {value};",
-        f"atom.relaxed.cta.shared.{operation}.{type} {old}, [%xp@n], {value};",
+        f"red.shared.{operation} [%xp@n], {value};", f"atom.shared.{operation} {old}, [%xp@n], {value};",
+        f"atom.relaxed.cta.shared.{operation} {old}, [%xp@n], {value};",
     ]))  # fmt: skip
     turns = draw(st.sampled_from([1, 1, 2, 5]))
     index = draw(st.sampled_from([draw(R), draw(R), "%thread", "%n0"]))
@@ -182,4 +199,4 @@ def bulk_copy(draw: st.Draw, shape: Shape) -> Statement:
 BARRIER = 136  # where the words that all threads update have a place for one
 COPY = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
 
-__all__ = ["BARRIER", "CELL", "COMMUTE", "MORE", "bulk_copy", "cells", "histogram", "tickets"]
+__all__ = ["BARRIER", "CELL", "MORE", "bulk_copy", "cells", "counting", "histogram", "tickets"]
