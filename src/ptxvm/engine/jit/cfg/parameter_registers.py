@@ -56,7 +56,7 @@ def _element_sizes(function: Function) -> dict[Variable, int]:
     for bound in function.instructions if accessed else ():
         for name in _names(bound):
             variable = bound.scope.find(name.text)
-            if isinstance(variable, Variable) and variable in accessed:
+            if isinstance(variable, Variable) and variable in accessed and not _passes(bound, name):
                 accessed[variable].add(_size(bound, name))
     found = {variable: _element(variable, sizes) for variable, sizes in accessed.items()}
     return {variable: size for variable, size in found.items() if size}
@@ -74,35 +74,34 @@ def _names(bound: Bound) -> Iterator[tree.Name]:
         yield from names_in(operand)
 
 
-def _size(bound: Bound, name: tree.Name) -> int:
-    """The bytes of the element that an instruction accesses; 0 where it uses a variable in another way.
+def _passes(bound: Bound, name: tree.Name) -> bool:
+    """Does a call pass a variable, or take it for a result?  It does so as a whole, whatever the elements are."""
+    groups = [operand for operand in bound.node.operands if isinstance(operand, tree.Group)]
+    return bound.calls and name.component is None and any(name in group.items for group in groups)
 
-    A call passes the whole of it, whatever its elements: -1.
-    """
-    if bound.calls:
-        whole = any(isinstance(operand, tree.Group) and name in operand.items for operand in bound.node.operands)
-        return -1 if whole and name.component is None else 0
+
+def _size(bound: Bound, name: tree.Name) -> int:
+    """The bytes of the element that an instruction accesses; 0 where it uses a variable in another way."""
     move = _move(bound)
     return move.type.bytes if move is not None and move.name is name and move.offset % move.type.bytes == 0 else 0
 
 
 def _element(variable: Variable, sizes: set[int]) -> int:
     """The bytes of an element of the register for a variable, by those of its accesses; 0 where none fits."""
-    fixed = sizes - {-1}
     fitting = [size for size in SIZES if variable.size % size == 0 and variable.size <= size * len(PARTS)]
-    return next((size for size in fitting if fixed <= {size}), 0)
+    return next((size for size in fitting if sizes <= {size}), 0)
 
 
 def _move(bound: Bound) -> Move | None:
     """The load or store of one element of a `.param` variable; None for another instruction."""
-    accesses, operands = bound.summary.accesses, bound.node.operands
-    if len(accesses) != 1 or len(operands) != len(("value", "address")) or bound.i.of.effects != {"mem"}:
-        return None
-    (access,) = accesses
-    stores = access.verb is Verb.WRITE
-    address, other = operands if stores else operands[::-1]
+    match bound.summary.accesses, bound.node.operands:
+        case [access], [first, second] if bound.i.of.effects == {"mem"}:
+            stores = access.verb is Verb.WRITE
+        case _:
+            return None
     if access.window is not Space.PARAM or access.type is None or access.count != 1 or access.strong:
         return None
+    address, other = (first, second) if stores else (second, first)
     match address:
         case tree.Address(items=[tree.Name(component=None) as name]):
             return Move(name, 0, access.type, other, stores)
@@ -124,11 +123,8 @@ class _Rewriting:
         self._registers = {
             variable: _register(variable, size, len(function.registers) + n) for n, (variable, size) in enumerate(sizes.items())
         }
-        self._code: list[Bound] = []
         self.refused: Variable | None = None
-        for bound in function.instructions:
-            if not self._rewrite(bound):
-                break
+        self._code = [self._rewritten(bound) for bound in function.instructions]
 
     def function(self) -> Function:
         """The function."""
@@ -144,20 +140,18 @@ class _Rewriting:
     def _formal(self, formal: Register | Variable) -> Register | Variable:
         return self._registers.get(formal, formal) if isinstance(formal, Variable) else formal
 
-    def _rewrite(self, bound: Bound) -> bool:
-        """Add an instruction to the code; False if there is none in its place."""
+    def _rewritten(self, bound: Bound) -> Bound:
+        """The instruction with registers in place of variables."""
         found = {name.text: variable for name in _names(bound) if (variable := self._variable(bound, name)) is not None}
         if not found:
-            self._code.append(bound)
-            return True
+            return bound
         made = copy(bound)
         made.reads_and_writes = made.named = made.special_registers = made._operands = None  # noqa: SLF001 - of a copy
         made.scope = self._scope(bound.scope, found)
         move = None if bound.calls else _move(bound)
         if move is not None and not _becomes_move(made, move, self._registers[found[move.name.text]]):
             self.refused = found[move.name.text]
-        self._code.append(made)
-        return self.refused is None
+        return made
 
     def _variable(self, bound: Bound, name: tree.Name) -> Variable | None:
         symbol = bound.scope.find(name.text)
