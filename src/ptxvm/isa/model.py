@@ -44,14 +44,13 @@ Check: TypeAlias = Callable[["Decoded"], "str | Problem | None"]
 Condition: TypeAlias = Callable[["Decoded"], bool]
 """A question about a decoded instruction."""
 
+Meaning: TypeAlias = Callable[..., Any]
+"""What an instruction does: a function of the decoded instruction, its operands and ports; it gives the results."""
+
 
 def in_words(condition: Condition) -> str:
     """The name of a condition as words: `fp8 on sm_89`."""
     return re.sub(r"(?<!sm)_", " ", condition.__name__)
-
-
-Meaning: TypeAlias = Callable[..., Any]
-"""What an instruction does: a function of the decoded instruction, its operands and ports; it gives the results."""
 
 
 @dataclass(frozen=True)
