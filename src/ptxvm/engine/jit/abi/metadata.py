@@ -96,10 +96,11 @@ class SuspendedLayout(NamedTuple):
 class Facts(NamedTuple):
     """Metadata of one version of a kernel.
 
-    Its sites and host calls come after those of the versions from which warps come to it.  `frames` are the functions
-    that it consists of: the number of each in the image, and its count of instructions; the number of an instruction
-    counts through all frames.  All versions have at most `most_sites` sites.  `pointers` are the offsets in the bank of the
-    parameters that may be pointers, `streamed` those with a bit in `cached_outputs`.  `stack` is 0 where no thread has
+    Its sites and host calls come after those of the versions from which warps come to it.  `rows` is the block, whose rows
+    may be padded with lanes that have no thread (`cfg.thread_rows`).  `frames` are the functions that it consists of: the
+    number of each in the image, and its count of instructions; the number of an instruction counts through all frames.  All
+    versions have at most `most_sites` sites.  `pointers` are the offsets in the bank of the parameters that may be pointers,
+    `streamed` those with a bit in `cached_outputs`.  `stack` is 0 where no thread has
     local memory; `device_functions` are the functions of the device that the kernel calls.  With `cancels` threads may cancel
     clusters that have not begun, with `asks_spaces` they ask in which windows addresses lie.  `weights` say what the
     `counter_words` stand for, in which profiled code counts; `batches` are the requests that it counts together.  The threads

@@ -15,8 +15,11 @@ from ptxvm.analysis.program import Bound, Function
 LOADING = frozenset({"mem", "warp", "cta"})
 """The ports whose results may differ from lane to lane."""
 
-PLACES = frozenset({"tid", "laneid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"})
-"""The special registers that tell the place of a thread in its CTA."""
+LANES = frozenset({"laneid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"})
+"""The special registers that tell the lane of a thread ..."""
+
+PLACES = LANES | {"tid"}
+"""... and those that tell its place in its CTA."""
 
 
 def memory_dependent(code: Sequence[Bound], into: int = -1) -> int:
@@ -26,7 +29,7 @@ def memory_dependent(code: Sequence[Bound], into: int = -1) -> int:
 
 def lane_dependent(code: Sequence[Bound]) -> int:
     """The registers that depend on the place of a thread in its CTA."""
-    return dependent_on(code, lambda bound: _reads_special(bound, PLACES))
+    return dependent_on(code, lambda bound: reads_special(bound, PLACES))
 
 
 def place_dependent(function: Function, lanes: int) -> int:
@@ -36,7 +39,7 @@ def place_dependent(function: Function, lanes: int) -> int:
     """
     code = function.instructions
     predicates = sum(bit_of(register) for register in function.registers if register.type is pred)
-    own = lanes & ~dependent_on(code, lambda bound: _reads_special(bound, frozenset({"ctaid"})))
+    own = lanes & ~dependent_on(code, lambda bound: reads_special(bound, frozenset({"ctaid"})))
     return own | dependent_on(code, lambda bound: bool(changes(bound) & predicates & own), predicates)
 
 
@@ -62,5 +65,6 @@ def _loads(bound: Bound) -> bool:
     return bool(bound.i.of.effects & LOADING) and Space.PARAM not in summary.spaces and not summary.converts_address
 
 
-def _reads_special(bound: Bound, names: frozenset[str]) -> bool:
+def reads_special(bound: Bound, names: frozenset[str]) -> bool:
+    """Does an instruction read one of some special registers?"""
     return any(register.name.removeprefix("%").partition(".")[0] in names for register in special_registers(bound))

@@ -20,12 +20,13 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.reductions import COMMUTATIVE
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.data_flow import read, written
+from ptxvm.engine.jit.cfg.divergence_sources import LANES, reads_special
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.isa.effects import Access, Collective, Verb
 
 PORTS = frozenset({"mem", "flow", "cc"})  # of the machine, that instructions of threads without an order may use ...
 OF_CTAS = PORTS | {"cta", "waits", "tex"}  # ... and of threads whose warps nobody knows
-OF_WARPS = frozenset({"warpid", "nwarpid", "laneid", *(f"lanemask_{which}" for which in ("eq", "lt", "le", "gt", "ge"))})
+OF_WARPS = LANES | {"warpid", "nwarpid"}
 """The special registers that tell the lane or the warp of a thread."""
 
 
@@ -70,13 +71,9 @@ def _hides_warp(bound: Bound, ever_read: int) -> bool:
     summary = bound.summary
     if summary.fences or summary.collective not in (None, Collective.BARRIER) or _is_volatile(bound):
         return False
-    if not bound.i.of.effects <= OF_CTAS or any(_name(register.name) in OF_WARPS for register in special_registers(bound)):
+    if not bound.i.of.effects <= OF_CTAS or reads_special(bound, OF_WARPS):
         return False
     return all(not access.strong or _is_unseen_sum(bound, access, ever_read) for access in summary.accesses)
-
-
-def _name(register: str) -> str:
-    return register.removeprefix("%").partition(".")[0]
 
 
 def _is_volatile(bound: Bound) -> bool:

@@ -21,8 +21,7 @@ from ptxvm.engine.jit.cfg import divergence_sources, thread_order
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.loops import innermost_loops
 from ptxvm.isa.special_registers import WARP
-
-Extent = tuple[int, int, int]
+from ptxvm.machine.launch import Extent
 
 WHOLE = (1 << WARP) - 1  # the mask of a warp with all its lanes
 MOST_WARPS = 2  # in place of one: lanes that run nothing must not cost more than rows gain
@@ -88,16 +87,15 @@ def padded_rows(block: Extent) -> Extent:
     x, y, z = block
     if y == z == 1:
         return block
-    across = x if x % WARP == 0 else _piece(x)
-    rows = max(1, WARP // across)  # in a warp
-    down = y if z == 1 or y % rows == 0 else -(-y // rows) * rows if y > rows else _piece(y)
+    across = _padded(x, WARP)
+    down = y if z == 1 else _padded(y, max(1, WARP // across))  # the rows of a warp
     padded = ThreadRows(block, (across, down, z))
     return padded.lanes if padded.warps <= MOST_WARPS * ThreadRows(block, block).warps else block
 
 
-def _piece(count: int) -> int:
-    """The least piece of a warp, or number of whole warps, that has so many lanes."""
-    return int(min(1 << (count - 1).bit_length(), -(-count // WARP) * WARP))
+def _padded(count: int, whole: int) -> int:
+    """The least piece of a whole, a power of two, that has so many; else the least multiple of the whole."""
+    return min(1 << (count - 1).bit_length(), -(-count // whole) * whole)
 
 
 def _walks_rows(analysis: KernelAnalysis) -> bool:

@@ -171,8 +171,6 @@ def _grouped(nodes: list[Node], kernel: KernelContext, *, full: bool) -> list[li
 def _partial_start(kernel: KernelContext) -> list[str]:
     """Begin a warp, with the lanes that have threads."""
     masks = kernel.rows.masks
-    if (0, True) in kernel.written and not kernel.rows.has_partial_warps:
-        return ["  br label %F0"]
     if len(set(masks)) == 1:
         return [f"  store i32 {masks[0]}, ptr %pending.0, align 4", "  br label %M0"]
     table = kernel.unit.table("i32", masks)

@@ -23,7 +23,7 @@ from ptxvm.engine.jit.cfg import call_stack, control_dependence, divergence_sour
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.loop_strides import Stride
 from ptxvm.engine.jit.cfg.row_walks import Walk
-from ptxvm.engine.jit.cfg.thread_rows import thread_rows
+from ptxvm.engine.jit.cfg.thread_rows import ThreadRows
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.access_sites import AccessSites
@@ -64,8 +64,8 @@ class KernelContext:
     SPINS = 1 << 9  # iterations of spin loops after which a warp leaves for the general version, or is suspected
 
     def __init__(
-        self, analysis: KernelAnalysis, wanted: Specialisation, *, shapeless: bool = False, straight: bool = False,
-        width: int = WARP, before: KernelContext | None = None, shadow: Shadow | None = None,
+        self, analysis: KernelAnalysis, wanted: Specialisation, rows: ThreadRows, *, shapeless: bool = False,
+        straight: bool = False, width: int = WARP, before: KernelContext | None = None, shadow: Shadow | None = None,
         one_warp: KernelContext | None = None,
     ) -> None:  # fmt: skip
         """`before` is the version that warps leave for this one; `one_warp` is the straight version of one warp at a time."""
@@ -78,8 +78,7 @@ class KernelContext:
         self.shared_size = image.shared_size(function, wanted.shared)
         self.constants = {"dynamic_smem_size": wanted.shared, "total_smem_size": self.shared_size}
         self.bank_size = image.parameters(function).size
-        self.rows = thread_rows(analysis, wanted)
-        self.threads, self.warps = self.rows.count, self.rows.warps
+        self.rows, self.threads, self.warps = rows, rows.count, rows.warps  # lanes without a thread count as threads
         self.shadow, self.counters = shadow, counter_words(before) if wanted.profiled else None
         self.variable_of: dict[Bound, Variable] = {}  # accesses that must stay within a variable
         self.several: list[Bound] = []  # accesses whose variable only a run tells

@@ -10,6 +10,7 @@ from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 from ptxvm.engine.jit.cfg import requirements, thread_order
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
+from ptxvm.engine.jit.cfg.thread_rows import thread_rows
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
@@ -35,7 +36,7 @@ class Translation:
         )
         if wanted.profiled and analysis.graph(general=False).shared:
             raise Uncounted("functions whose code stands once for many calls, as of recursion")
-        make = partial(KernelContext, analysis, wanted)
+        make = partial(KernelContext, analysis, wanted, thread_rows(analysis, wanted))
         if wanted.scalar:
             return scalar(make)
         return choose(make, wanted.checks, narrow=wanted.narrow)
