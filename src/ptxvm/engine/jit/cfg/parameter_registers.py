@@ -1,4 +1,4 @@
-"""Parameters of calls in registers: `.param` variables of a function that only loads, stores and calls name by themselves.
+"""Promotion of parameters to registers: of `.param` variables that only loads, stores and calls name, and by themselves.
 
 The ABI passes arguments and results through `.param` variables (PTX 7.1): a caller stores into them, a callee loads from its
 own.  In memory each thread has its own, so that every argument would be scattered and gathered, and a pointer that is the same

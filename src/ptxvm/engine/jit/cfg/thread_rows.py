@@ -1,4 +1,4 @@
-"""Thread rows: in which lanes of its warps the threads of a CTA run.
+"""The mapping of threads to lanes: in which lanes of its warps the threads of a CTA run.
 
 A warp is 32 consecutive threads (PTX 3.1).  Rows of 18 or 20 threads then begin at another lane in each warp, so that no
 coordinate of a thread is affine in its lane, and neighbours in a row are no neighbours in memory for a vector.  Where no thread
