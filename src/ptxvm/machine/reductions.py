@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import ml_dtypes
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
+from ptxvm.isa.transfers import Transfer
 from ptxvm.machine.per_lane import Array
 
 if TYPE_CHECKING:
@@ -63,7 +65,22 @@ def _flushed(values: Array) -> Array:
     return np.where(np.abs(values) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), values), values)
 
 
-def converted(element: str, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def moved(kind: Transfer, element: str, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Rows of bytes from the source of a transfer, as they go to its target."""
+    if kind.operation:
+        return rows
+    return _packed(element, rows) if kind.to is Space.GLOBAL else _converted(element, rows)
+
+
+def _packed(element: str, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Elements without the upper two bits of their bytes, where six bits are an element (`.b6p2x16`, PTX 5.5.1.1)."""
+    if element != "b6x16_p32":
+        return rows
+    bits = np.unpackbits(rows.reshape(-1, 1), axis=1, count=6, bitorder="little")
+    return np.packbits(bits, bitorder="little").reshape(-1, rows.shape[1])
+
+
+def _converted(element: str, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Elements as a tensor map stores them in shared memory: of tf32 with 10 bits of fraction, and one NaN.
 
     Subnormal numbers stay, also of the `.ftz` types (an H200).

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 FLOATS = "f16", "bf16", "f32", "f64"
 SPANS = {1: 32, 2: 64, 3: 128, 4: 96}  # bytes of a row in shared memory, at least, by the swizzle
 COORDINATE = 16  # bytes that the first coordinate is a multiple of
+COORDINATE_PADDED = 128  # elements of a padded type that it is a multiple of
+COORDINATE_PACKED = 64  # and where a copy takes their padding away, as sm_103a does it
+PADDED_WORDS, PACKED_WORDS = 4, 3  # of 16 elements of six bits: in shared memory, and in a tensor
 ALIGNMENT = 128  # of a part of a tensor in shared memory
 TILES = "tile", "tile::gather4", "tile::scatter4"
 WIDE, WIDE_128 = "im2col::w", "im2col::w::128"
@@ -130,7 +133,7 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
         said = f"at {address:#x} lies no tensor map, as ptxvm.TensorMap or the driver encodes one"
         raise AccessFault("invalid-tensor-map", said, address, SIZE)
     _check(kind, found, len(coordinates), shared, address)
-    if kind.to is Space.GLOBAL and kind.mode not in TILES[1:]:
+    if kind.to is Space.GLOBAL:
         _check_target(kind, found, coordinates)
     match kind.mode:
         case "tile":
@@ -142,7 +145,8 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
     width = SLICES.get(found.number("interleave_layout"))
     boxed = width is not None and kind.mode == "tile"
     element = Element("", width, width) if boxed and width else found.element
-    unit, along, inside, at, size = _row(found, element, coordinates[0], rows.length, whole=kind.to is Space.GLOBAL)
+    loads = kind.to is not Space.GLOBAL
+    unit, along, inside, at, size = _row(found, element, coordinates[0], rows.length, loads=loads)
     pitch = max(size, SPANS.get(found.number("swizzle_mode"), 0))
     if width is not None and not boxed:
         along, first, at = _in_slices(found, rows, (width, size), along, at)
@@ -151,14 +155,16 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
         there = _in_rows(found, (len(rows.address), pitch), at.tobytes(), shared)
     here = (rows.address[:, None] + along).ravel().astype(np.uint64)
     present = (rows.inside[:, None] & inside).ravel()
-    loads = kind.to is not Space.GLOBAL
     made = Pieces(unit, there if loads else here, here if loads else there, present=present, element=found.element.name)
     if present.all():
         made.present = None
     if loads:
         made.fill, made.amount = found.fill, len(rows.address) * (rows.length // element.count) * element.packed
     elif made.present is not None:  # what is outside of the tensor is not written
-        made.target, made.source, made.present = here[present], there[present], None
+        taken = present
+        if element.packed != element.padded:
+            taken = present.reshape(-1, PACKED_WORDS)[:, :1].repeat(PADDED_WORDS, axis=1).ravel()
+        made.target, made.source, made.present = here[present], there[taken], None
     return made
 
 
@@ -196,7 +202,7 @@ def _check(kind: Transfer, found: DecodedMap, count: int, shared: int, address: 
 
 
 def _check_target(kind: Transfer, found: DecodedMap, coordinates: Sequence[int]) -> None:
-    """Refuse what an H200 calls an illegal instruction: what begins before the tensor, and sums of `.s64`."""
+    """Refuse what PTX 9.7.9.27.1.1 does, and what an H200 calls an illegal instruction, such as sums of `.s64`."""
     before = next((n for n, at in enumerate(coordinates) if at < 0), None)
     if before is not None:
         said = f"a copy to a tensor begins in it or behind it, and coordinate {before} is {coordinates[before]}"
@@ -209,28 +215,34 @@ def _check_target(kind: Transfer, found: DecodedMap, coordinates: Sequence[int])
         if any(low < 0 or high > 0 for low, high in corners):
             said = f"a copy to a tensor needs a box of pixels within the images, and its corners are {corners}"
             raise AccessFault("invalid-tensor-map", said)
-    if found.element.name == "s64" and kind.operation not in ("", "min", "max"):
+    element = found.element
+    if element.name == "b4x16_p64" or (kind.operation and element.count > 1):
+        said = f"a tensor of .{element.name} has no {'reductions' if kind.operation else 'copies to it'}"
+        raise AccessFault("invalid-tensor-map", said)
+    if element.name == "s64" and kind.operation not in ("", "min", "max"):
         said = f"a tensor of .s64 has the reductions min and max, and no {kind.operation}: one of .u64 has it"
         raise AccessFault("invalid-tensor-map", said)
 
 
 def _row(
-    found: DecodedMap, element: Element, first: int, length: int, *, whole: bool
+    found: DecodedMap, element: Element, first: int, length: int, *, loads: bool
 ) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_], Addresses, int]:
     """The pieces of a row of elements: their bytes, their offsets in the tensor and in shared memory, and its size there.
 
-    What is written is 16 bytes or nothing: of a row that ends within them those behind it, too (`whole`; an H200).
+    What is written is 16 bytes or nothing: of a row that ends within them those behind it, too (an H200).  Where a copy
+    takes padding away, four words of shared memory become three of the tensor (PTX 5.5.1.1).
     """
     groups, begin, end = length // element.count, first // element.count, found.sizes[0] // element.count
-    if first % element.count:
-        said = f"the first coordinate of a tensor of {element.name} is a multiple of {element.count}, not {first}"
+    grain = element.count if element.packed == element.padded else COORDINATE_PADDED if loads else COORDINATE_PACKED
+    if first % grain:
+        said = f"the first coordinate of a tensor of {element.name} is a multiple of {grain}, not {first}"
         raise AccessFault("misaligned", said)
     if found.number("interleave_layout") not in SLICES and begin * element.packed % COORDINATE:
         said = f"the first coordinate of a box is a multiple of {COORDINATE} bytes, and {first} are {begin * element.packed}"
         raise AccessFault("misaligned", said)
     if element.packed == element.padded:
         start, last = begin * element.packed, end * element.packed
-        if whole:
+        if not loads:
             last = -(-last // COORDINATE) * COORDINATE
         unit = element.packed if found.number("swizzle_atomicity") == 2 or start % 16 or last % 16 else 16
         at = np.arange(0, groups * element.packed, unit, dtype=np.int64)
@@ -240,8 +252,9 @@ def _row(
     group, part = np.divmod(np.arange(groups * (element.packed // unit)), element.packed // unit)
     along = (begin + group) * element.packed + part * unit
     inside = (begin + group >= 0) & (begin + group < end)
-    at = (group * element.padded + part * unit).astype(np.uint64)
-    return unit, along, inside, at, groups * element.padded
+    size = groups * element.padded
+    at = group * element.padded + part * unit if loads else np.arange(0, size, unit)
+    return unit, along, inside, at.astype(np.uint64), size
 
 
 def _box(found: DecodedMap, coordinates: Sequence[int]) -> Rows:

@@ -24,8 +24,9 @@ class Pieces:
     """The pieces of `unit` bytes that a transfer of one thread moves.
 
     `target` has the address of each in the space of the target.  It comes from `source`, or from `data`, a row of bytes for
-    each piece.  Pieces that are not `present` are `fill`, or left as they are where that is None.  `amount` is the number
-    of bytes that each mbarrier of `barriers` counts; `element` is the type of what is combined or converted.
+    each piece; a copy that packs elements has more sources (`reductions.moved`).  Pieces that are not `present` are `fill`,
+    or left as they are where that is None.  `amount` is the number of bytes that each mbarrier of `barriers` counts;
+    `element` is the type of what is combined or converted.
     """
 
     unit: int
@@ -66,7 +67,9 @@ class Pieces:
         every = np.arange(len(self.target))
         if self.source is None:
             return None, every
-        some = every if self.present is None else np.flatnonzero(self.present)
+        if self.present is None:
+            return self.source, every
+        some = np.flatnonzero(self.present)
         return self.source[some], some
 
     def filled(self, found: npt.NDArray[np.uint8], some: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.uint8], Addresses]:

@@ -117,6 +117,17 @@ def test_matrices_need_whole_warps(name, engine):
         assert "0xffff0000" in finding.message or name == "mma"
 
 
+@ENGINES
+def test_all_threads_of_a_warp_change_its_number_of_registers(engine):
+    """9.7.19.5: `.sync` waits for all threads of the warp, and `.aligned` asks for the same instruction in all."""
+    head, body = HEAD.replace("sm_90", "sm_90a"), "setmaxnreg.dec.sync.aligned.u32 40;"
+    assert kinds(body, 128, engine, head=head) == []
+    assert kinds("@!%q bra E; " + body + " E:", 64, engine, head=head) == []
+    (finding,) = found("@%p " + body, 32, engine, head=head)
+    assert finding.kind == "incomplete-warp"
+    assert "setmaxnreg" in str(finding)
+
+
 # ── one barrier: PTX 9.7.13.1, "should not be intermixed" ───────────────────────────────
 
 POPC, AND, OR = "bar.red.popc.u32 %x, {0}, %p;", "bar.red.and.pred %r, {0}, %p;", "bar.red.or.pred %r, {0}, %p;"

@@ -65,3 +65,74 @@ def test_padded_elements_become_bytes(bits, type, format, asynchronous, rng):
     assert launched.findings == []
     loaded = out.view(np.uint8).reshape(ROWS, 4, 4, 4).swapaxes(1, 2).reshape(ROWS, 64)
     assert (loaded == elements[:, :64] << (2 if bits == 4 else 0)).all()
+
+
+STORE = """
+.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 in, .param .u32 x, .param .u32 y)
+{{
+    .reg .b64 %map, %in; .reg .b32 %t, %x, %y, %at, %v; .reg .pred %first, %p;
+    .shared .align 1024 .b8 tile[1024];
+    mov.b64 %map, map; ld.param.b64 %in, [in]; ld.param.b32 %x, [x]; ld.param.b32 %y, [y];
+    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0;
+    mov.u32 %at, tile; mad.lo.u32 %at, %t, 4, %at; mad.wide.u32 %in, %t, 4, %in;
+    mov.u32 %v, 0;
+next:
+    ld.global.b32 %t, [%in]; st.shared.b32 [%at], %t;
+    add.u64 %in, %in, 128; add.u32 %at, %at, 128; add.u32 %v, %v, 128;
+    setp.lt.u32 %p, %v, 1024; @%p bra next;
+    fence.proxy.async.shared::cta;
+    bar.warp.sync -1;
+    @%first {copy}.bulk_group [%map, {{%x, %y}}], [tile];
+    @%first cp.async.bulk.commit_group;
+    @%first cp.async.bulk.wait_group 0;
+    ret;
+}}
+"""
+
+
+def stored(tensor, data, x, y, engine, copy="cp.async.bulk.tensor.2d.global.shared::cta.tile", **how):
+    return ptxvm.load(STORE.format(copy=copy)).kernel().launch(1, 32, [tensor, data, x, y], engine=engine, **how)
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("x", "y", "swizzle"), [(0, 0, Swizzle.NONE), (128, 5, Swizzle.B128), (256, 0, Swizzle.NONE)])
+def test_bytes_become_elements_of_six_bits(x, y, swizzle, engine, rng):
+    """`.b6p2x16`: the upper two bits of each byte are no part of the tensor (PTX 5.5.1.1); rows outside are not written."""
+    before = rng.integers(0, 64, (8, 256)).astype(np.uint8)
+    there = DeviceArray.from_host(np.packbits(before[..., None] >> np.arange(6) & 1, bitorder="little"))
+    tensor = TensorMap.tiled(TensorType.U6_ALIGN16B, there.address, (128, 8), sizes=(256, 8), strides=(192,), swizzle=swizzle)
+    data = rng.integers(0, 256, 1024).astype(np.uint8)
+    launched = stored(tensor, data, x, y, engine, check=("memory", "init", "race", "sync"))
+    assert launched.findings == []
+    rows = data.reshape(8, 128) & 63
+    if swizzle is Swizzle.B128:  # chunk k of line n lies at k ^ n
+        rows = np.stack([row.reshape(8, 16)[np.arange(8) ^ n].ravel() for n, row in enumerate(rows)])
+    after = before.copy()
+    if x < 256:
+        after[y:, x : x + 128] = rows[: 8 - y]
+    want = np.packbits(after[..., None] >> np.arange(6) & 1, bitorder="little")
+    assert (there.array == want).all()
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(
+    ("type", "copy", "x", "kind", "said"),
+    [
+        (TensorType.U4_ALIGN16B, "async", 0, "invalid-tensor-map", r"a tensor of \.b4x16_p64 has no copies to it"),
+        (TensorType.U6_ALIGN16B, "reduce", 0, "invalid-tensor-map", r"a tensor of \.b6x16_p32 has no reductions"),
+        (TensorType.U4_ALIGN8B, "reduce", 0, "invalid-tensor-map", r"a tensor of \.b4x16 has no reductions"),
+        (TensorType.U6_ALIGN16B, "async", 32, "misaligned", "multiple of 64, not 32"),
+    ],
+)
+def test_what_no_copy_does_with_them(type, copy, x, kind, said, engine):
+    """PTX 9.7.9.27.1.1."""
+    there = DeviceArray(4096, np.uint8)
+    tensor = TensorMap.tiled(type, there.address, (128, 8), sizes=(256, 8), strides=(192,))
+    name = "cp.async.bulk.tensor.2d.global.shared::cta.tile" if copy == "async" else \
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile"  # fmt: skip
+    with pytest.raises(ptxvm.Fault, match=said) as caught:
+        stored(tensor, np.zeros(1024, np.uint8), x, 0, engine, name)
+    assert caught.value.kind == kind

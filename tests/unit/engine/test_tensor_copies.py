@@ -266,6 +266,11 @@ STORE = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {{{}}
         (STORE.format("2, 0"), "misaligned", "multiple of 16 bytes, and 2 are 8"),
         (STORE.format("0, -1"), "invalid-tensor-map", "coordinate 1 is -1"),
         (
+            STORE.replace(".tile.", ".tile::scatter4.").format("0, 1, 2, -1, 3"),
+            "invalid-tensor-map",
+            "coordinate 3 is -1",
+        ),
+        (
             STORE.replace("cp.async", "cp.reduce.async").replace("cta.", "cta.or.").format("0, 0"),
             "invalid-tensor-map",
             r"\.s64",
@@ -278,7 +283,7 @@ def test_a_copy_to_a_tensor_that_no_gpu_does(copy, kind, said, engine):
     made = TensorMap.tiled(type, array, (2 if type is TensorType.INT64 else 8, 4))
     text = """
         .version 8.6
-        .target sm_90
+        .target sm_100a
         .address_size 64
         .visible .entry store(.param .align 64 .b8 map[128]) {
             .reg .b64 %map; .shared .align 128 .b32 tile[32];

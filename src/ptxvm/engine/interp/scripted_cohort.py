@@ -210,7 +210,8 @@ class ScriptedCopies(Copies):
         copying, pieces, cohort = begun.copying, begun.pieces, self.cohort
         kind, bound, lanes = copying.transfer, copying.bound, begun.lanes
         read, _ = pieces.read()
-        if read is None or pieces.present is not None or kind.operation or kind.multicast:
+        packs = read is not None and len(read) != len(pieces.target)
+        if read is None or packs or pieces.present is not None or kind.operation or kind.multicast:
             raise Unsupported(f"'{bound.i.mnemonic}' in a litmus kernel")
         reads, writes = (copying.access(space, pieces.unit) for space in (kind.origin, kind.to))
         for n in range(len(read)):

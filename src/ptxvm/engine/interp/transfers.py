@@ -78,9 +78,7 @@ class UnderWay:
         read, some = pieces.read()
         found = self._load(cohort, kind.origin, read) if read is not None else pieces.data
         assert found is not None  # noqa: S101 - what is not read is given
-        if kind.to is not Space.GLOBAL and not kind.operation:
-            found = reductions.converted(pieces.element, found)
-        rows, target = pieces.filled(found, some)
+        rows, target = pieces.filled(reductions.moved(kind, pieces.element, found), some)
         lanes, access = self.every(target), self.copying.access(kind.to, pieces.unit, combines=bool(kind.operation))
         if kind.operation:
             old = self._load(cohort, kind.to, target)

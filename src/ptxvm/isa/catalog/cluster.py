@@ -8,6 +8,7 @@ from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32, b64, u32, u64
 from ptxvm.isa.access import Trait, addresses, elements, has, space_of
+from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.operand_types import is_vector_register
@@ -191,8 +192,12 @@ def index_of_a_cta(i):
     needs={"": "PTX 8.0, sm_90a sm_100f sm_110f sm_120f"},
     fixed="action",
 )
-def setmaxnreg(i, n):
-    """Ask for more registers for each thread of the warp, or give some back; in ptxvm a thread has as many as it names."""
+def setmaxnreg(i, n, warp):
+    """Ask for more registers for each thread of the warp, or give some back; in ptxvm a thread has as many as it names.
+
+    All threads of the warp execute it together.
+    """
+    yield warp.converge(all_lanes(warp))
 
 
 @setmaxnreg.rule("P3002")

@@ -266,9 +266,7 @@ class TransferCall:
             here, of = source
             rows = here[of].view(np.uint8).reshape(len(of), made.unit)
         assert rows is not None  # noqa: S101 - a barrier that is not read has rows
-        if self.kind.to is not Space.GLOBAL and not self.kind.operation:
-            rows = reductions.converted(made.element, rows)
-        rows, _ = made.filled(rows, some)
+        rows, _ = made.filled(reductions.moved(self.kind, made.element, rows), some)
         if self.kind.operation:
             old = there[to].view(np.uint8).reshape(rows.shape)
             rows = reductions.combined(self.kind.operation, made.element, old, rows, flushes=self.kind.flushes)
