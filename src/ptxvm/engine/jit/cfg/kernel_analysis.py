@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.cfg import divergence_sources, grid_stride, loop_strides, requirements, row_walks
 from ptxvm.engine.jit.cfg.control_flow_graph import ControlFlowGraph
+from ptxvm.engine.jit.cfg.local_pointers import in_local_space
 from ptxvm.engine.jit.cfg.loop_strides import Stride
 from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.cfg.parameter_registers import in_registers
@@ -24,7 +25,7 @@ class KernelAnalysis:
         self, image: Image, function: Function, *, ordered: bool = False, deferred: bool = False, registers: bool = True
     ) -> None:
         """With `registers`, parameters of calls are in registers where they can be."""
-        self._body = cache(in_registers) if registers else _as_it_is
+        self._body = cache(partial(_body, registers=registers))
         self.image, self.function, self.ordered, self.deferred = image, function, ordered, deferred
         self._graphs: dict[bool, ControlFlowGraph] = {}
         self._memory_dependent: dict[Function, int] = {}
@@ -100,7 +101,9 @@ class KernelAnalysis:
     @cached_property
     def local_grain(self) -> int:
         """The grain in bytes in which its local memory can be interleaved; 0 where it cannot."""
-        return requirements.local_grain(self.image, self.function)
+        functions = list(called(self.image, self.function))
+        once = self.unbounded or self.graph(general=False).shared  # their variables lie where a register of the thread says
+        return 0 if once and len(functions) > 1 else requirements.local_grain(list(map(self._body, functions)))
 
     def memory_dependent(self, frame: Frame) -> int:
         """The registers of a function that depend on loaded values, as a mask."""
@@ -117,5 +120,6 @@ class KernelAnalysis:
         return self._place_dependent[frame.function]
 
 
-def _as_it_is(function: Function) -> Function:
-    return function
+def _body(function: Function, *, registers: bool) -> Function:
+    """A function as it is translated."""
+    return in_local_space(in_registers(function) if registers else function)

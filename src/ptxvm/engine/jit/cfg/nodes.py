@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from ptxvm.analysis.program import Bound, Function
@@ -111,6 +112,11 @@ class Node:
 def is_barrier(i: Decoded) -> bool:
     """Does it wait for threads of the CTA, of the cluster, or of the warpgroup, or for what they give back?"""
     return "waits" in i.of.effects and (not i.of.effects.isdisjoint(("cta", "cluster")) or _of_other_warps(i))
+
+
+def barriers(code: Iterable[Bound]) -> Iterator[Decoded]:
+    """The barriers among some instructions."""
+    return (bound.i for bound in code if is_barrier(bound.i))
 
 
 def is_collective(i: Decoded) -> bool:

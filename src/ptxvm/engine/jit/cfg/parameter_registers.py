@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.program import Body, Bound, Function
+from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.scope import NameScope, register_shape
-from ptxvm.analysis.shapes import constant, names_in, shape_of
+from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register, Variable
-from ptxvm.analysis.validate import recogniser
+from ptxvm.engine.jit.cfg.rewriting import becomes_move, copied, with_code
 from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
@@ -128,10 +128,10 @@ class _Rewriting:
 
     def function(self) -> Function:
         """The function."""
-        made, own = copy(self._declared), self._declared
+        own = self._declared
+        made = with_code(own, self._code)
         made.scope = copy(own.scope)
         made.scope.registers = [*own.registers, *self._registers.values()]
-        made.take(Body(self._code, own.labels, own.variables))
         made.signature = copy(own.signature)
         made.signature.parameters = tuple(map(self._formal, own.signature.parameters))
         made.signature.results = tuple(map(self._formal, own.signature.results))
@@ -145,9 +145,7 @@ class _Rewriting:
         found = {name.text: variable for name in _names(bound) if (variable := self._variable(bound, name)) is not None}
         if not found:
             return bound
-        made = copy(bound)
-        made.reads_and_writes = made.named = made.special_registers = made._operands = None  # noqa: SLF001 - of a copy
-        made.scope = self._scope(bound.scope, found)
+        made = copied(bound, self._scope(bound.scope, found))
         move = None if bound.calls else _move(bound)
         if move is not None and not _becomes_move(made, move, self._registers[found[move.name.text]]):
             self.refused = found[move.name.text]
@@ -177,14 +175,5 @@ def _becomes_move(bound: Bound, move: Move, register: Register) -> bool:
     element = copy(move.name)
     if register.count > 1:
         element.component = PARTS[move.offset // register.type.bytes]
-    node = bound.node = copy(bound.node)
-    node.opcode, node.words = "mov", (move.type.name,)
-    node.operands = [element, move.other] if move.stores else [move.other, element]
-    program = bound.program
-    if program is None or move.offset >= register.count * register.type.bytes:
-        return False
-    shapes = tuple(shape_of(operand, bound.scope) for operand in node.operands)
-    known = recogniser(program.version, program.target, program.target_options)
-    verdict = known.recognise(node.opcode, node.words, shapes, tuple(map(constant, node.operands)))
-    bound.decoded, bound.places = verdict.decoded, verdict.at
-    return verdict.decoded is not None and not verdict.problems and not verdict.undeclared
+    operands = [element, move.other] if move.stores else [move.other, element]
+    return move.offset < register.count * register.type.bytes and becomes_move(bound, move.type, operands)

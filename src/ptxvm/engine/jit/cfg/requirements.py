@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from ptxvm.algebra.asynchronous import AsyncKind
@@ -9,7 +10,8 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.flow import registers_in, special_registers
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.symbols import Register
+from ptxvm.analysis.shapes import names_in
+from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.call_targets import called, callees
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.machine.image import Image
@@ -41,21 +43,38 @@ def unbounded(image: Image, kernel: Function) -> bool:
 # ── local memory ────────────────────────────────────────────────────────────────────────
 
 
-def local_grain(image: Image, kernel: Function) -> int:
+def local_grain(functions: Sequence[Function]) -> int:
     """The grain in bytes in which local memory can be interleaved: the smallest element that is accessed; else 0.
 
-    It cannot be where a generic address may reach it, or a called function: such an address needs the memory of a thread
-    in one piece.
+    The functions are the kernel and those that it calls, as they are translated.  It cannot be where a generic address may
+    reach local memory, or where a call passes something in memory, or to a function of the device: these need the memory of
+    a thread in one piece.
     """
     sizes = set()
-    for bound in kernel.instructions:
-        if bound.calls or bound.summary.grows_stack or bound.summary.generic_of is Space.LOCAL:
+    for bound in (bound for function in functions for bound in function.instructions):
+        if bound.summary.grows_stack or bound.summary.generic_of is Space.LOCAL or _passes_in_memory(bound):
             return 0
         for access in bound.summary.accesses:
             if access.window is Space.LOCAL:
                 sizes.add(LARGEST + 1 if access.verb is Verb.UPDATE or access.type is None else access.type.bytes)
-    params = any(variable.space is Space.PARAM for variable in image.frame(kernel).offsets)
-    return min(sizes) if sizes and max(sizes) <= LARGEST and not params else 0
+    return min(sizes) if sizes and max(sizes) <= LARGEST else 0
+
+
+def _passes_in_memory(bound: Bound) -> bool:
+    """Does it pass an argument or a result of a call in memory, or take one from there; or call what has no code here?"""
+    if bound.calls and ((callee := bound.callee()) is None or not callee.defined):
+        return True
+    kernel, own = bound.function, (symbol for operand in bound.node.operands for symbol in _variables(operand, bound))
+    parameters = kernel.signature.parameters if kernel is not None and kernel.entry else ()
+    return any(symbol.space is Space.PARAM and symbol not in parameters for symbol in own)
+
+
+def _variables(operand: tree.Operand, bound: Bound) -> Iterator[Variable]:
+    """The variables that an operand names."""
+    for name in names_in(operand):
+        symbol = bound.scope.find(name.text)
+        if isinstance(symbol, Variable):
+            yield symbol
 
 
 # ── clusters ────────────────────────────────────────────────────────────────────────────

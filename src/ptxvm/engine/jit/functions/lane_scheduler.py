@@ -14,6 +14,7 @@ from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.register_shapes import CARRY, move_slot
+from ptxvm.isa.cta_barrier import reduction
 from ptxvm.isa.special_registers import WARP
 
 WORDS = f"<{WARP} x i32>"
@@ -225,7 +226,10 @@ class LaneScheduler:
         if waiting and not kernel.partial_barriers:
             self._tell_barriers()
             at_barriers = [node for node in self.waits if node.barrier_wait]
-            barrier_epochs.warp_waits(kernel, code, self._standing(at_barriers))
+            alike: dict[str, list[Node]] = {}
+            for node in at_barriers:
+                alike.setdefault(reduction(node.code[0].i), []).append(node)
+            barrier_epochs.warp_waits(kernel, code, {each: self._standing(nodes) for each, nodes in alike.items()})
             barrier_epochs.warp_is_apart(kernel, code, [self._mask(node) for node in at_barriers])
         self._move(save=True)
         state = GENERAL + (0 if waiting else RUNNABLE) + (SHAPELESS if kernel.shapeless else 0)

@@ -26,6 +26,7 @@ from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
 from ptxvm.engine.jit.node.register_shapes import move_slot
 from ptxvm.engine.jit.node.spill_layout import Slot
 from ptxvm.isa import warpgroup
+from ptxvm.isa.cta_barrier import reduction
 
 ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
 
@@ -262,6 +263,6 @@ def _arrive(kernel: KernelContext, code: Code, node: Node, state: str, *, full: 
     if not full:
         mask = code.emit(f"load i32, ptr %pending.{node.number}, align 4", pure=False)
         code.run(f"store i32 {mask}, ptr %record, align 8")
-    barrier_epochs.warp_waits(kernel, code, mask)
+    barrier_epochs.warp_waits(kernel, code, {reduction(node.code[0].i): mask})
     code.run(f"store i32 {_state(kernel, node, full=full)}, ptr {state}, align 4")
     code.memo.clear()

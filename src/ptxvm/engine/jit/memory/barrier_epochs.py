@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce
+
 from ptxvm.algebra.types import pred, u32
 from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.cfg.nodes import barriers
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.ir.runtime import runtime
@@ -12,9 +16,11 @@ from ptxvm.engine.jit.memory.tags import EPOCH, LAST, NEVER
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.cta_barrier import reduction
 from ptxvm.isa.special_registers import WARP
 
 ALL = (1 << 32) - 1  # lanes
+COUNT_BITS = 16  # of the threads that have arrived at barriers with one reduction: there are at most four, with none
 
 
 def cta_begins(kernel: KernelContext) -> str:
@@ -57,26 +63,39 @@ def barrier_opens(kernel: KernelContext) -> list[str]:
     return ["  call void @ptxvm.epoch(ptr %ctx, i1 false, ptr %shared, i64 0)"]
 
 
-def warp_waits(kernel: KernelContext, code: Code, lanes: str | None) -> None:
-    """Count lanes that arrive at a barrier; `lanes` is a mask, None for all."""
+def warp_waits(kernel: KernelContext, code: Code, waiting: Mapping[str, str | None]) -> None:
+    """Count lanes that arrive at a barrier; `waiting` has masks of lanes by the reduction of their barrier, None for all."""
     if kernel.shadow is None or kernel.clocked or not kernel.shadow.checks & {"race", "sync"}:
         return
-    word = f"i{kernel.width}"
-    count = str(kernel.width)
-    if lanes is not None:
-        count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, lanes))
-        if kernel.width != 32:
-            count = code.emit(f"{'trunc' if kernel.width > 32 else 'zext'} {word} {count} to i32")
     arrived = kernel.launch_field_pointer(code, "arrived")
-    before = code.emit(f"load i32, ptr {arrived}, align 8", pure=False)
-    code.run(f"store i32 {code.emit(f'add i32 {before}, {count}')}, ptr {arrived}, align 8")
-    if "sync" in kernel.shadow.checks and lanes is not None:
+    now = code.emit(f"load i64, ptr {arrived}, align 8", pure=False)
+    for operation, lanes in waiting.items():
+        count = code.emit(f"zext i32 {_count(kernel, code, lanes)} to i64")
+        place = COUNT_BITS * _reductions(kernel).index(operation)
+        now = code.emit(f"add i64 {now}, {code.emit(f'shl i64 {count}, {place}')}")
+    code.run(f"store i64 {now}, ptr {arrived}, align 8")
+    if "sync" in kernel.shadow.checks and None not in waiting.values():
         first = code.emit(f"mul i32 %warp, {WARP}")
         rest = code.emit(f"sub i32 {kernel.threads}, {first}")
         whole = code.intrinsic("i32", "llvm.umin.i32", ("i32", rest), ("i32", str(kernel.width)))
+        counts = [code.emit(f"icmp eq i32 {_count(kernel, code, lanes)}, {whole}") for lanes in waiting.values()]
         good = code.label()
-        code.branch(code.emit(f"icmp eq i32 {count}, {whole}"), good, "suspect", likely=True)
+        code.branch(reduce(lambda one, other: code.emit(f"or i1 {one}, {other}"), counts), good, "suspect", likely=True)
         code.block(good)
+
+
+def _count(kernel: KernelContext, code: Code, lanes: str | None) -> str:
+    """The number of lanes in a mask; all lanes of the warps that run together for None."""
+    if lanes is None:
+        return str(kernel.width)
+    word = f"i{kernel.width}"
+    count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, lanes))
+    return count if kernel.width == 32 else code.emit(f"{'trunc' if kernel.width > 32 else 'zext'} {word} {count} to i32")
+
+
+def _reductions(kernel: KernelContext) -> list[str]:
+    """The reductions of its barriers: those that are counted apart, since the threads of a barrier agree (PTX 9.7.13.1)."""
+    return sorted({*map(reduction, barriers(kernel.instructions))})
 
 
 def warp_arrives(at: NodeBuilder, numbers: str, counts: str) -> None:
@@ -176,6 +195,16 @@ def suspect(kernel: KernelContext) -> list[str]:
     return code.lines
 
 
+def _all_arrived(kernel: KernelContext) -> str:
+    """The lines that set `%all` if all threads of the CTA have arrived at barriers with one reduction."""
+    lines, found = [], "false"
+    for n in range(len(_reductions(kernel)) or 1):
+        lines.append(f"  %all.{n} = icmp eq i64 %arrived, {kernel.threads << COUNT_BITS * n}")
+        lines.append(f"  %any.{n} = or i1 {found}, %all.{n}")
+        found = f"%any.{n}"
+    return "\n".join([*lines, f"  %all = or i1 false, {found}"])
+
+
 def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
     """The runtime function that begins an epoch if all threads of the CTA have arrived, and reports if only some have."""
     kernel.unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
@@ -184,7 +213,7 @@ def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
     return runtime(
         "next_epoch",
         fields=fields,
-        threads=kernel.threads,
+        whole=_all_arrived(kernel),
         partly="store i32 1, ptr %suspicion.pointer, align 8" if "sync" in shadow.checks else "",
         epoch_step=EPOCH,
         last_epoch=LAST // 2 if kernel.clocked else LAST,  # which a CTA with clocks must not reach, once it has begun

@@ -1,11 +1,12 @@
-; Begin an epoch of the shadow memory if all threads of the CTA have arrived; report a suspicion if only some have.
+; Begin an epoch of the shadow memory if all threads of the CTA have arrived at barriers with one reduction; report a
+; suspicion if only some have.
 define internal void @ptxvm.epoch(ptr %ctx, i1 %cta, ptr %shared, i64 %cells) noinline #0 {
 entry:
 $fields
-  %arrived = load i32, ptr %arrived.pointer, align 8
-  store i32 0, ptr %arrived.pointer, align 8
-  %all = icmp eq i32 %arrived, $threads
-  %none = icmp eq i32 %arrived, 0
+  %arrived = load i64, ptr %arrived.pointer, align 8
+  store i64 0, ptr %arrived.pointer, align 8
+$whole
+  %none = icmp eq i64 %arrived, 0
   %next = or i1 %all, %cta
   br i1 %next, label %begin, label %wait
 wait:

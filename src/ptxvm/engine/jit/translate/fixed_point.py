@@ -27,7 +27,7 @@ MOST_ROUNDS = 1000  # each masks a node, or adds a node at which lanes may wait
 def translate(kernel: KernelContext) -> str:
     """The text of the module of one version of a kernel; raises DivergenceError where the straight version is of no use."""
     if kernel.shadow is not None and "memory" in kernel.shadow.checks:
-        kernel.variable_of, kernel.several = variable_bounds.bounded_accesses(frame.function for frame in kernel.graph.frames)
+        kernel.variable_of, kernel.several = variable_bounds.bounded_accesses(frame.body for frame in kernel.graph.frames)
     kernel.outputs = streaming_stores.streamable(kernel)
     _initialise_registers(kernel)
     FixedPoint(kernel).run()

@@ -92,6 +92,9 @@ FINE = {
     "elements that eight lanes each read": "setp.lt.u32 %p1, %r1, 4; mad.lo.u32 %r10, %r1, 264, %r5; "
     "@%p1 st.shared.b64 [%r10], %rd1; bar.sync 0; and.b32 %r9, %r1, 3; mad.lo.u32 %r9, %r9, 264, %r5; "
     "ld.shared.b64 %rd6, [%r9];",
+    "barriers with several reductions": "setp.gt.u32 %p1, %r1, 40; st.shared.u32 [%r6], %r1; bar.sync 0; "
+    "ld.shared.u32 %r9, [%r8]; bar.red.or.pred %p2, 0, %p1; st.shared.u32 [%r6], %r9; bar.red.and.pred %p3, 0, %p1; "
+    "ld.shared.u32 %r9, [%r8]; bar.red.popc.u32 %r10, 0, %p1; @%p2 add.u32 %r9, %r9, %r10; st.global.u32 [%rd2], %r9;",
     "loops with barriers": "mov.u32 %r9, 0; L: st.shared.u32 [%r6], %r9; bar.sync 0; ld.shared.u32 %r10, [%r8]; bar.sync 0; "
     "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 9; @%p1 bra L;",
 }
@@ -132,6 +135,10 @@ WRONG = {
     "atom.global.add.u32 %r9, [%rd1], 1;",
     "atomics of two sizes": "atom.global.add.u32 %r9, [%rd1], 1; atom.global.add.u64 %rd6, [%rd1], 1;",
     "atomics of the scope of a CTA": "atom.cta.global.add.u32 %r9, [%rd1], 1;",
+    "warps at barriers with different reductions": "setp.ge.u32 %p1, %r1, 32; @%p1 bra L; bar.red.and.pred %p2, 0, %p1; bra M; "
+    "L: bar.red.or.pred %p2, 0, %p1; M:",
+    "a warp at a barrier with a reduction, one at another without": "setp.ge.u32 %p1, %r1, 32; @%p1 bra L; bar.sync 0; bra M; "
+    "L: bar.red.popc.u32 %r9, 0, %p1; M:",
     "a barrier that some have left": "setp.ge.u32 %p1, %r1, 32; st.shared.u32 [%r6], 1; @%p1 ret; bar.sync 0; "
     "ld.shared.u32 %r9, [%r6+128];",
     "a word that is taken and another that is not": "L: atom.global.cas.b32 %r10, [%rd2], %r4, 7777; "
