@@ -14,11 +14,12 @@ import resource
 import select
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from ptxvm.campaign.case import Workload
 from ptxvm.campaign.frames import Setting, SocketReader, frame_of, message_in, written
-from ptxvm.campaign.outcome import Job, Outcome
+from ptxvm.campaign.outcome import Job
 
 MIB = 1 << 20
 IDLE = 60.0  # seconds for which a worker without a setting waits for one
@@ -56,18 +57,24 @@ def run(end: socket.socket, setting: Setting | None, jobs: list[Job]) -> None:
     """Run cases of a setting."""
     if setting is None:
         raise ValueError("there is nothing that jobs are of")
-    for job in jobs:
-        written(end.fileno(), frame_of(limited(setting.workload, job, setting.memory)))
+    with limited(setting.memory):
+        for job in jobs:
+            written(end.fileno(), frame_of(setting.workload.run(job)))
 
 
-def limited(workload: Workload, job: Job, memory: int) -> Outcome:
-    """Run a case with so many MiB besides what the process has; 0 is no limit."""
+@contextmanager
+def limited(memory: int) -> Iterator[None]:
+    """Within `with` the process may have so many MiB besides what it has; 0 is no limit.
+
+    Cases that came together are short: one has its limit, less what those before it have left.
+    """
     if not memory:
-        return workload.run(job)
+        yield
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (data_size() + memory * MIB, hard))
     try:
-        return workload.run(job)
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 

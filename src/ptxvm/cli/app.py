@@ -388,7 +388,7 @@ def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None, 
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as tcp://host:8786, in place of this machine.")
 @click.option("--shrink/--no-shrink", default=True, help="Make failures small, and write tests that repeat them.")
 @click.option("--parquet", metavar="FILE", help="Write the results there at the end, as one Parquet file.")
-@click.option("--kind", metavar="KIND", help="What fuzz runs: text, kernels, engines or litmus.")
+@click.option("--kind", metavar="KIND", help="What fuzz runs: text, statements, kernels, engines or litmus.")
 @click.option("--cases", metavar="N", type=AT_LEAST_0, help="Fuzz until so many have ended.")
 @click.option("--budget", metavar="TIME", help="Fuzz so long: 30s, 10m or 8h.")
 @click.option("--seed", metavar="N", type=AT_LEAST_0, help="Other cases of fuzz.")

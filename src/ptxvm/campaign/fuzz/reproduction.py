@@ -24,7 +24,7 @@ from ptxvm.campaign.fuzz.workload import repeat
 def test_{name}():
     repeat({kind!r}, Path(__file__).with_suffix({suffix!r}).read_text(encoding="utf-8"))
 """
-SUFFIXES = {Kind.TEXT: ".ptx", Kind.KERNELS: ".ptx", Kind.ENGINES: ".number", Kind.LITMUS: ".litmus"}
+SUFFIXES = {Kind.TEXT: ".ptx", Kind.STATEMENTS: ".ptx", Kind.KERNELS: ".ptx", Kind.ENGINES: ".number", Kind.LITMUS: ".litmus"}
 MOST = 50  # findings
 
 

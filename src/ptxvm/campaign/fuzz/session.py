@@ -16,7 +16,7 @@ from random import Random
 
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.fuzz.reproduction import write_cases
-from ptxvm.campaign.fuzz.workload import HAS_CORPUS, OTHER, FuzzWorkload, Kind
+from ptxvm.campaign.fuzz.workload import CASES, HAS_CORPUS, OTHER, FuzzWorkload, Kind
 from ptxvm.campaign.outcome import Done, Job, Verdict
 from ptxvm.campaign.page import page
 from ptxvm.campaign.parameter_space import JSON, ParameterSpace
@@ -27,6 +27,7 @@ from ptxvm.machine import options
 SEEDS = 32  # texts that a corpus starts with
 LIMITS = {
     Kind.TEXT: CaseLimits(20.0, 2048),
+    Kind.STATEMENTS: CaseLimits(20.0, 2048),
     Kind.KERNELS: CaseLimits(120.0, 4096),
     Kind.ENGINES: CaseLimits(600.0),
     Kind.LITMUS: CaseLimits(300.0),
@@ -47,9 +48,10 @@ def fuzz(
     scheduler: str | None = None,
     progress: Callable[[int, int, int], object] | None = None,
 ) -> Campaign:
-    """Run random cases of a kind (`text`, `kernels`, `engines`, `litmus`) until so many have ended, or some seconds.
+    """Run random cases of a kind until so many have ended, or some seconds.
 
-    Cases that run when the time is over are given up, and run again where the campaign goes on.
+    The kinds are `text`, `statements`, `kernels`, `engines` and `litmus`.  Cases that run when the time is over are given up,
+    and run again where the campaign goes on.
     `corpus` are files of PTX to start from, besides those made from the declarations.  The results are in `folder`, by
     default `fuzz-KIND.campaign`, and a campaign goes on there: `cases` counts those before, too.  The others are as for
     `ptxvm.campaign`.  Raises ValueError and TypeError.
@@ -79,10 +81,11 @@ def fuzz(
 
 
 class Fuzzing:
-    """The state of a fuzzing campaign: the cases that have ended, and its corpus."""
+    """The state of a fuzzing campaign: the jobs that have ended, of one case or several, and its corpus."""
 
     def __init__(self, results: Results, kind: Kind, seed: int, corpus: Iterable[str | os.PathLike[str]]) -> None:
         self.results, self.kind, self.seed = results, kind, seed
+        self.cases_of_job = CASES.get(kind, 1)
         self.lowest = results.number(ENDED)
         self.failed = results.failed()
         self.beyond: set[int] = set()  # those that have ended behind one that has not
@@ -100,12 +103,12 @@ class Fuzzing:
     @property
     def ended(self) -> int:
         """How many cases have ended."""
-        return self.lowest + len(self.beyond)
+        return (self.lowest + len(self.beyond)) * self.cases_of_job
 
     def jobs(self, cases: int | None, until: float | None) -> Iterator[Job]:
-        """The cases to run, until there are enough or it is late."""
+        """The jobs to run, until there are enough cases or it is late."""
         for number in count(self.lowest):
-            if (cases is not None and number >= cases) or (until is not None and time.monotonic() > until):
+            if (cases is not None and number * self.cases_of_job >= cases) or (until is not None and time.monotonic() > until):
                 return
             random = Random(f"corpus {self.seed} {number}")  # noqa: S311 - no secret
             if self.texts:

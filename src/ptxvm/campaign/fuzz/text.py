@@ -7,12 +7,13 @@ ends, marks of Unicode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from itertools import pairwise, zip_longest
 from random import Random
 
 from ptxvm.analysis.check import analyse, check_tree
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.diagnostics import FORMATS, Diagnostic, render
 from ptxvm.syntax import parse, print_module
 from ptxvm.syntax.lexer import END, Tokens
@@ -35,6 +36,7 @@ WEIGHTS = (7, 2, 1)  # of usual changes, of unusual ones, and of those of modifi
 MISPLACED = "P0105"  # a directive in a wrong place is understood nevertheless
 CHANGES = (1, 1, 1, 2, 2, 3, 4, 6)
 LONGEST = 30_000  # characters of a text
+IN_ANOTHER_WAY = 8  # one text of so many is read in another way, too
 
 
 def mutated(text: str, other: str, random: Random) -> str:
@@ -130,25 +132,32 @@ def tokens(text: str) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in pairwise(starts))
 
 
-def survive(text: str | bytes, *, in_every_way: bool = True) -> Sequence[Diagnostic]:
+Way = Callable[[Source, Module, Sequence[Diagnostic]], None]
+"""Something else that is done with a text that was read, its tree and its diagnostics."""
+
+
+def survive(text: str | bytes, ways: Sequence[Way] | None = None) -> Sequence[Diagnostic]:
     """Read and check a text; AssertionError where something is wrong with the reader.  Gives what it found.
 
-    `in_every_way` reads it in parts, too, prints it and reads it back, and renders the diagnostics in one of the formats,
-    which takes three times as long.
+    Without `ways` it is read in all of `WAYS`, each of which takes as long as reading or longer.
     """
     source = Source(text, "fuzz.ptx")
     module, found = parse(source)
     assert_placed(source, found)
     report = check_tree(source, module, list(found))
     assert_placed(source, report.diagnostics)
-    if in_every_way:
-        assert_read_back(module)
-        assert_read_in_parts(source, report.diagnostics)
-        render([(source, report.diagnostics)], FORMATS[len(source.text) % len(FORMATS)])
+    for way in WAYS if ways is None else ways:
+        way(source, module, report.diagnostics)
     return report.diagnostics
 
 
-def assert_read_back(module: Module) -> None:
+def ways_of(number: int) -> Sequence[Way]:
+    """How the text of a case is read besides: in one way of `WAYS`, or, of most, in none."""
+    turn, rest = divmod(number, IN_ANOTHER_WAY)
+    return () if rest else (WAYS[turn % len(WAYS)],)
+
+
+def assert_read_back(_: Source, module: Module, __: Sequence[Diagnostic]) -> None:
     """AssertionError where what is printed of a module is read back as another one."""
     again, errors = parse(print_module(module))
     if not {each.code for each in errors} <= {MISPLACED}:
@@ -157,13 +166,36 @@ def assert_read_back(module: Module) -> None:
         raise AssertionError("what was printed is read back as another module")
 
 
-def assert_read_in_parts(source: Source, whole: Sequence[Diagnostic]) -> None:
+def assert_read_in_parts(source: Source, _: Module, whole: Sequence[Diagnostic]) -> None:
     """AssertionError where a module of which parts are read on demand has other diagnostics."""
-    _, report = analyse(source)
-    parts, known = [each.message for each in report.diagnostics], [each.message for each in whole]
-    if parts != known:
-        differing = next(pair for pair in zip_longest(parts, known) if pair[0] != pair[1])
-        raise AssertionError(f"what is read in parts has other diagnostics: {differing[0]!r} for {differing[1]!r}")
+    assert_as("read in parts", analyse(source)[1].diagnostics, whole)
+
+
+def assert_edited(source: Source, _: Module, whole: Sequence[Diagnostic]) -> None:
+    """AssertionError where an editor, which remembers the bodies that it saw in other texts, shows other diagnostics."""
+    assert_as("checked after others", editor().check(source), whole)
+
+
+def assert_rendered(source: Source, _: Module, whole: Sequence[Diagnostic]) -> None:
+    """Renders the diagnostics in one of the formats."""
+    render([(source, whole)], FORMATS[len(source.text) % len(FORMATS)])
+
+
+WAYS: Sequence[Way] = (assert_read_back, assert_read_in_parts, assert_edited, assert_rendered)
+
+
+@cache
+def editor() -> IncrementalChecker:
+    """What has checked texts of this process before."""
+    return IncrementalChecker()
+
+
+def assert_as(how: str, found: Sequence[Diagnostic], whole: Sequence[Diagnostic]) -> None:
+    """AssertionError where the diagnostics of a text differ from those of the whole text."""
+    other, known = [each.message for each in found], [each.message for each in whole]
+    if other != known:
+        differing = next(pair for pair in zip_longest(other, known) if pair[0] != pair[1])
+        raise AssertionError(f"what is {how} has other diagnostics: {differing[0]!r} for {differing[1]!r}")
 
 
 def assert_placed(source: Source, found: Sequence[Diagnostic]) -> None:
@@ -175,4 +207,4 @@ def assert_placed(source: Source, found: Sequence[Diagnostic]) -> None:
             raise AssertionError(f"{each.code} has no place or no message")
 
 
-__all__ = ["PIECES", "mutated", "survive"]
+__all__ = ["PIECES", "mutated", "survive", "ways_of"]

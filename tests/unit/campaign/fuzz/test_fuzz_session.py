@@ -28,6 +28,11 @@ def test_a_campaign_goes_on_behind_what_has_ended(tmp_path: Path) -> None:
     assert [ended for ended, _, _ in told] == list(range(20, 33))
 
 
+def test_a_module_of_statements_is_as_many_cases(tmp_path: Path) -> None:
+    assert fuzz("statements", cases=65, folder=tmp_path).counts == {Verdict.PASSED: 128}
+    assert fuzz("statements", cases=129, folder=tmp_path).cases == 192
+
+
 def test_the_corpus_grows_by_what_is_new(tmp_path: Path) -> None:
     """Each text of it showed a code or a line that none before had shown."""
     fuzz("text", cases=40, folder=tmp_path)
@@ -40,7 +45,7 @@ def test_the_corpus_grows_by_what_is_new(tmp_path: Path) -> None:
 def test_what_is_found_is_told_once_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect is put in: a reader that stumbles over `.entry`."""
 
-    def stumbles(text: str, *, in_every_way: bool) -> list[object]:
+    def stumbles(text: str, ways: object) -> list[object]:
         if ".entry" in text:
             raise KeyError(".entry")
         return []

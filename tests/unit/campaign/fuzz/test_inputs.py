@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.campaign.fuzz import engines, kernels, litmus, text
+from ptxvm.analysis.report import Report
+from ptxvm.campaign.fuzz import engines, kernels, litmus, statements, text
 from ptxvm.campaign.fuzz.coverage import Coverage, Tracer
 from ptxvm.campaign.fuzz.seeds import declared_kernel, seeds
 from ptxvm.campaign.random_kernels.columns import PERMUTATIONS
@@ -32,12 +33,15 @@ from ptxvm.campaign.random_kernels.parts import REGISTERS, Shape, Statement, Str
 from ptxvm.campaign.random_kernels.rows import row_walk
 from ptxvm.campaign.random_kernels.strategies import just
 from ptxvm.campaign.random_kernels.warps import LOCK
+from ptxvm.diagnostics import Diagnostic, Span
 from ptxvm.diagnostics.errors import Place
 from ptxvm.engine.jit.cfg import if_conversion
 from ptxvm.engine.jit.memory import row_windows
 from ptxvm.engine.jit.memory.addressing import Addressing
+from ptxvm.isa.targets import Target
 from ptxvm.model import read_litmus
 from ptxvm.model.translate import as_kernel
+from ptxvm.syntax.source import Source
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -112,6 +116,56 @@ def test_a_reader_that_prints_another_module_is_noticed(monkeypatch: pytest.Monk
     monkeypatch.setattr("ptxvm.campaign.fuzz.text.print_module", lambda module: ".version 8.0\n")
     with pytest.raises(AssertionError, match="as another module"):
         text.survive(seeds(1)[0])
+
+
+@pytest.mark.parametrize(
+    ("defect", "how"),
+    [("ptxvm.campaign.fuzz.text.analyse", "read in parts"), ("ptxvm.campaign.fuzz.text.editor", "checked after others")],
+)
+def test_a_way_of_reading_that_finds_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch, defect: str, how: str) -> None:
+    broken = "add.s32 %r1;"
+    report = Report(Source(broken))
+    report.error("P0112", "another", Span(0, 1))
+
+    class Editor:
+        def check(self, _: Source) -> list[Diagnostic]:
+            return report.diagnostics
+
+    text.survive(broken)
+    monkeypatch.setattr(defect, lambda *_: Editor() if how == "checked after others" else (None, report))
+    with pytest.raises(AssertionError, match=f"what is {how} has other diagnostics: 'another' for"):
+        text.survive(broken)
+
+
+def test_a_text_of_eight_is_read_in_one_more_way() -> None:
+    assert [len(text.ways_of(number)) for number in range(16)] == [1, 0, 0, 0, 0, 0, 0, 0] * 2
+    assert {way for number in range(0, 32, 8) for way in text.ways_of(number)} == {*text.WAYS}
+
+
+def test_mutated_statements_of_a_module_are_read_one_by_one() -> None:
+    """Each is on lines of its own, and what is wrong with one leaves the next ones alone."""
+    made = statements.module(3, 1)
+    assert made != statements.module(4, 1)
+    assert made == statements.module(3, 1)
+    lines = made.split("L:\n")[1].splitlines()
+    assert len(lines) > statements.STATEMENTS
+    codes = [(each.line, each.code) for each in text.survive(made)]
+    assert len({line for line, _ in codes}) > statements.STATEMENTS / 3
+    assert {code for _, code in codes} & {"P0301", "P0305"}  # an instruction, and a modifier that does not fit
+
+
+@pytest.mark.parametrize(
+    ("statement", "closed"),
+    [("ret;", True), ("{ ret; }", True), ("ret", False), ("{ ret;", False), ("} ret;{", False), ("ret /*;", False)],
+)
+def test_what_takes_the_next_statements_with_it_comes_last(statement: str, closed: bool) -> None:
+    assert statements.ends(statement) is closed
+
+
+def test_statements_are_for_many_targets() -> None:
+    settings = [statements.setting(1, generation) for generation in range(60)]
+    assert 20 < settings.count(("9.5", Target(100, "a"))) < 40
+    assert len({target for _, target in settings}) > 10
 
 
 def test_random_litmus_tests_are_litmus_tests() -> None:
