@@ -102,8 +102,8 @@ class OperandType:
     floats within braces either, `registers` not all within braces are constants, `numbers` floating-point constants alone
     within braces have any size, `loose` a register of any type and size,
     `element` an address may be `a[2]`, `mask` its bits are lanes (which no check asks), `enables` it is a predicate that says
-    whether an operand with `update` is read, `passed` its value reaches a result as it is and is not looked at, `label`,
-    `function`, `table`, `any`.
+    whether an operand with `update` is read, `passed` its value reaches a result, as it is or in a product of matrices, and
+    nothing else looks at it, `label`, `function`, `table`, `any`.
 
     `judged_as` has types that ptxas judges as others: with `bf16=u16`, an operand of `.bf16` may be what `.u16` may be.
     """
@@ -166,7 +166,7 @@ class Instruction:
 
     @cached_property
     def passed(self) -> frozenset[str]:
-        """The operands whose values it passes on without looking at them."""
+        """The operands whose values reach its results, and nothing else."""
         return frozenset(name for name, type in self.types.items() if "passed" in type.marks)
 
     @cached_property

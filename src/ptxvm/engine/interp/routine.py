@@ -7,8 +7,9 @@ from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import NUMBER, Provenance
 from ptxvm.analysis.unset import may_be_unset
 from ptxvm.engine.interp.origins import Origins
+from ptxvm.engine.interp.planes import Planes, TrackedValues
 from ptxvm.engine.interp.segment import Slots, TracedSegment, Tracer, trace
-from ptxvm.engine.interp.tracked import Planes, TrackedTracer, TrackedValues
+from ptxvm.engine.interp.tracked import TrackedTracer
 from ptxvm.machine.image import Image
 from ptxvm.machine.per_lane import PerLane
 

@@ -27,9 +27,11 @@ from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import CALLS, AllocaBlock, Objects
 from ptxvm.engine.interp.origins import Origins
+from ptxvm.engine.interp.planes import ORIGIN, TAGS, UNSET
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.shadow_algebra import LOST, NO_ORIGIN, NUMBER, joined, lost
-from ptxvm.engine.interp.tracked import ORIGIN, TAGS, UNSET
+from ptxvm.engine.interp.undefined_products import undefined
+from ptxvm.isa.fragments import Product
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Watcher
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
@@ -311,6 +313,14 @@ class CohortShadow:
         """The shadow of the value that another lane gave."""
         shadows = self._payload[plane, number]
         return self.cohort.of_peer(lanes, shadows, lane) if shadows.any() else shadows.dtype.type(0)
+
+    def product(
+        self, product: Product, lanes: Lanes, masks: Sequence[Sequence[PerLane]], origins: Sequence[Sequence[PerLane]]
+    ) -> list[tuple[PerLane, PerLane]]:
+        """The undefined bits of a product of matrices that whole warps hold, and their origins, for each register of D."""
+        count = self.cohort.layout.count(lanes)
+        every = [[[np.broadcast_to(each, count) for each in part] for part in parts] for parts in (masks, origins)]
+        return undefined(product, *every)
 
     # ── objects ─────────────────────────────────────────────────────────────────────────
 

@@ -1,8 +1,8 @@
 """Instrumented tracing: beside its values the code follows undefined bits and the provenance of addresses.
 
-The shadows of registers lie in planes of the register file behind the values: of `n` slots, slot `s` has its tag in `s + n`,
-its undefined bits in `s + 2 * n` and their origin in `s + 3 * n`.  In the code, `C.shadow` is the shadow state of the cohort.
-An instruction that only computes hands undefined bits on, as do loads, stores and `shfl`; any other one observes them.
+The shadows of registers lie in planes of the register file (`planes`).  In the code, `C.shadow` is the shadow state of the
+cohort.  An instruction that only computes hands undefined bits on, as do loads, stores, `shfl` and products of the matrices
+of a warp; any other one observes them.
 """
 
 from __future__ import annotations
@@ -18,87 +18,19 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.flow import address_registers
-from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.program import Bound
 from ptxvm.analysis.provenance import SPACES
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.analysis.unset import observes, passes_memory, use
 from ptxvm.dataclass import dataclass
-from ptxvm.engine.interp import arrays, ports
-from ptxvm.engine.interp.origins import Origins
-from ptxvm.engine.interp.segment import CARRY_SLOT, Slots, Tracer
-from ptxvm.engine.interp.shadow_algebra import NO_ORIGIN, ShadowAlgebra
+from ptxvm.engine.interp import ports
+from ptxvm.engine.interp.planes import ORIGIN, TAGS, UNSET, Planes, TrackedValues
+from ptxvm.engine.interp.segment import Tracer
+from ptxvm.engine.interp.shadow_algebra import ShadowAlgebra
+from ptxvm.isa.fragments import Product
 from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine.per_lane import PerLane
-
-TAGS, UNSET, ORIGIN = 1, 2, 3  # planes
-
-
-@dataclass(frozen=True, slots=True)
-class TrackedValues:
-    """The values that are followed in a function: registers that may be unset, and registers that may hold addresses.
-
-    Accesses in `several` are checked against the object that their address comes from.  `memory` and `parameters` say that
-    addresses may be stored there; `locals` says that bytes of the stack may be read before they are written.
-    """
-
-    unset: frozenset[Register] = frozenset()
-    tagged: frozenset[Register] = frozenset()
-    several: frozenset[Bound] = frozenset()
-    memory: bool = False
-    parameters: bool = False
-    locals: bool = False
-
-    @property
-    def nothing(self) -> bool:
-        """Is nothing followed?"""
-        return not (self.unset or self.tagged or self.several or self.memory or self.parameters or self.locals)
-
-    def tags_in(self, space: Space) -> bool:
-        """May an address lie in a state space?"""
-        return self.parameters if space is Space.PARAM else self.memory
-
-
-class Planes:
-    """The planes of a register file: the slots of the shadows."""
-
-    def __init__(self, function: Function, slots: Slots, following: TrackedValues, origins: Origins) -> None:
-        self.following, self.size, self.types = following, len(slots.types), slots.types
-        self.function, self.origins = function, origins
-        self.register = dict(slots.slots(following.unset | following.tagged))
-
-    def of(self, slot: int) -> Iterator[int]:
-        """The planes of the register in a slot, but for that of its origins."""
-        register = self.register.get(slot)
-        if register in self.following.tagged:
-            yield TAGS
-        if self.may_be_undefined(slot):
-            yield UNSET
-
-    def may_be_undefined(self, slot: int) -> bool:
-        """Are the undefined bits of a register, or of the carry flag, followed?"""
-        return self.register.get(slot) in self.following.unset or (slot == CARRY_SLOT and bool(self.following.unset))
-
-    def shadow_slot(self, slot: int, plane: int) -> int:
-        """The slot of a register's shadow in a plane."""
-        return slot + plane * self.size
-
-    def unset(self) -> Iterator[tuple[int, PerLane]]:
-        """The slots of the shadows of registers that may be unset, with those of a register that nothing has written."""
-        for slot, register in self.register.items():
-            if register in self.following.unset:
-                yield self.shadow_slot(slot, UNSET), every_bit(register.type)
-                yield self.shadow_slot(slot, ORIGIN), self.origins.unwritten(register, self.function)
-
-    def zeros(self) -> list[PerLane]:
-        """The planes of a fresh file."""
-        masks = [arrays.const(type.as_bits, 0) for type in self.types]
-        return [np.int64(0)] * self.size + masks + [NO_ORIGIN] * self.size
-
-
-def every_bit(type: Type) -> PerLane:
-    """The mask of a value of which all bits are undefined."""
-    return arrays.const(type.as_bits, 1 if type is pred else -1)
 
 
 @dataclass(slots=True)
@@ -455,13 +387,8 @@ class TrackedWarp(ports.Warp):
 
     def _give(self, payload: Sequence[Value]) -> None:
         for plane in exchanged(self.tracer, self.bound):
-            shadows = "".join(f"{self._shadow(plane, each)}, " for each in payload)
+            shadows = "".join(f"{shadow_of(self.alg, plane, each)}, " for each in payload)
             self.code.run(f"C.shadow.give(L, {plane}, ({shadows}))")
-
-    def _shadow(self, plane: int, value: Value) -> str:
-        if plane == UNSET:
-            return self.alg.mask(value.type, value.raw)
-        return (self.alg.tag if plane == TAGS else self.alg.origin)(value.raw)
 
 
 class TrackedPeers(ports.Peers):
@@ -484,6 +411,30 @@ class TrackedPeers(ports.Peers):
             self.alg.undefine(made.raw, shadows[UNSET], shadows[ORIGIN])
         return made
 
+    def multiply(
+        self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *further: Sequence[Value]
+    ) -> list[Value]:
+        """A product of matrices, with its undefined elements."""
+        made = super().multiply(product, a, b, c, *further)
+        if any(each.raw in self.alg.unset for part in (a, b, c) for each in part):
+            masks, origins = (
+                ", ".join("(" + "".join(f"{shadow_of(self.alg, plane, each)}, " for each in part) + ")" for part in (a, b, c))
+                for plane in (UNSET, ORIGIN)
+            )
+            text = f"C.shadow.product({self.code.refer(product)}, L, ({masks}), ({origins}))"
+            whole = self.code.emit(text, pure=False)
+            for n, value in enumerate(made):
+                mask, origin = (self.code.emit(f"{whole}[{n}][{part}]", pure=False) for part in range(2))
+                self.alg.undefine(value.raw, mask, origin)
+        return made
+
+
+def shadow_of(alg: ShadowAlgebra, plane: int, value: Value) -> str:
+    """The shadow of a value in a plane."""
+    if plane == UNSET:
+        return alg.mask(value.type, value.raw)
+    return (alg.tag if plane == TAGS else alg.origin)(value.raw)
+
 
 def exchanged(tracer: TrackedTracer, bound: Bound) -> Iterator[int]:
     """The planes of the shadows that lanes exchange at a collective: undefined bits only of values that it passes on."""
@@ -499,4 +450,4 @@ TRACKED: dict[str, Callable[[TrackedTracer, Bound], ports.Port]] = {
     "warp": TrackedWarp,
 }
 
-__all__ = ["Planes", "TrackedTracer", "TrackedValues"]
+__all__ = ["TrackedTracer"]

@@ -62,7 +62,7 @@ multiplication = partial(
     type_of=multiplicand_type,
     fragments=fragments,
     section="9.7.14.5.14",
-    types="*: b32",
+    types="a b c: b32 passed, *: b32",
     exact=SUMS,
 )
 
@@ -109,7 +109,7 @@ def mma_alternate(i, a, b, c, warp):
     .atype   = .btype = { .e4m3, .e5m2, .e3m2, .e2m3, .e2m1 };
     """,
     loose="e4m3 e5m2 e3m2 e2m3 e2m1",
-    types="*: b32, c: b32 numbers",
+    types="a b: b32 passed, c: b32 numbers passed, *: b32",
     needs={"": "PTX 8.4, sm_89", ".kind": "PTX 8.6, sm_100f sm_103f sm_110f sm_120f"},
 )
 def mma_small(i, a, b, c, warp):
@@ -124,7 +124,7 @@ def mma_small(i, a, b, c, warp):
     .rounding = { .rn, .rz, .rm, .rp };
     .dtype    = .atype = .btype = .ctype = { .f64 };
     """,
-    types="*: b64",
+    types="a b c: b64 passed, *: b64",
     loose="f64",
     needs={"": "PTX 7.0, sm_80"},
 )

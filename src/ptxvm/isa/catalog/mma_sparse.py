@@ -110,7 +110,7 @@ PRODUCT = Trait(
         ("P2712", special_in_an_emulated_product),
     ]
 )
-TYPES = "d a b c: b32, metadata: b32 plain word registers, selector: u32 imm"
+TYPES = "d: b32, a b c: b32 passed, metadata: b32 plain word registers, selector: u32 imm"
 SHAPES = ".mnk = { .m16n8k8, .m16n8k16, .m16n8k32, .m16n8k64, .m16n8k128 };"
 SLOTS = ".sparse = { .sp, .sp::ordered_metadata };" + SHAPES
 HEAD = "mma.sparse.sync.aligned.mnk.row.col"

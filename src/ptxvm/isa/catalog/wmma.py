@@ -216,7 +216,7 @@ multiplication = partial(
     type_of=multiplicand_type,
     fragments=fragments,
     section="9.7.14.4.5",
-    types="*: b32",
+    types="a b c: b32 passed, *: b32",
     fixed=1,
     exact=SUMS,
 )
@@ -287,7 +287,7 @@ def wmma_mma_bits(i, a, b, c, warp):
     .rounding = { .rn, .rz, .rm, .rp };
     .dtype    = .atype = .btype = .ctype = { .f64 };
     """,
-    types="*: f64",
+    types="a b c: f64 passed, *: f64",
     needs={"": "PTX 7.0, sm_80"},
 )
 def wmma_mma_f64(i, a, b, c, warp):
