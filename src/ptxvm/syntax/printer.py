@@ -140,7 +140,10 @@ def _statement(node: tree.Statement) -> Iterator[str]:
 
 def _instruction(node: tree.Instruction) -> Iterator[str]:
     guard = f"@{'!' if node.guard.negated else ''}{_operand(node.guard.name)} " if node.guard else ""
-    yield f"{guard}{node.head}{' ' if node.operands else ''}{_list(node.operands)};"
+    head = node.head
+    if "::" in head and node.opcode[0] in "%$":  # the name of a register or label, whose tail has no `::`
+        head = head.replace(".", " .", 1)
+    yield f"{guard}{head}{' ' if node.operands else ''}{_list(node.operands)};"
 
 
 def _label(node: tree.Label) -> Iterator[str]:

@@ -99,3 +99,12 @@ def test_lines_of_dwarf_with_a_mistake_between_them_are_read_back() -> None:
     again, _ = parse(print_module(module))
     assert again == module
     assert [each.lines for each in module.statements if isinstance(each, Section)] == [[".byte 1", ".byte 2"]]
+
+
+@pytest.mark.parametrize("head", ["%p0 .sync::a.b", "%p0.b32 .L2::64B", "$l .x::y", "foo .x::y", "foo.x::y", "%p0 .b32"])
+def test_modifiers_behind_a_blank_are_read_back(head: str) -> None:
+    """Found by mutated statements: `%p0.sync::a` would be read as a register with `::` behind it."""
+    module, _ = parse(f".version 8.0\n.target sm_90\n.entry k()\n{{\n    {head} %r1;\n}}\n")
+    again, wrong = parse(print_module(module))
+    assert not wrong
+    assert again == module
