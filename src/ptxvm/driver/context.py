@@ -24,7 +24,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from ptxvm.dataclass import dataclass
-from ptxvm.diagnostics.errors import PTXVMError
+from ptxvm.diagnostics.errors import Fault, PTXVMError
 from ptxvm.driver.captures import Agreed, Capture, CaptureMode, Recapture
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, KIND, NO_KIND, ORDINAL, PENDING, Cells, cells
 from ptxvm.driver.device import LIMITS, Device
@@ -322,7 +322,8 @@ class Stream:
         order, host = self.order if followed else None, HostThread()
         if order is not None or any(not each.queue.is_idle for each in list(STREAMS)):
             host.go_on()
-        if not task.may_wait and self.queue.run(partial(run, task, Checked(checks, order, None if host.waits else host))):
+        now = partial(self.run_now, task, Checked(checks, order, None if host.waits else host))
+        if not task.may_wait and self.queue.run(now):
             return
         self.queue.put(partial(self.perform, task, Checked(checks, order, host)))
         host.wait()
@@ -331,13 +332,22 @@ class Stream:
         """Run a task on this thread, unless this stream or one before it has pending work; returns whether it ran."""
         if len(self.context.streams) > 1 and any(each.blocking for each in self.context.busy()):
             return False
-        return self.queue.run(partial(run, task, None))
+        return self.queue.run(partial(self.run_now, task, None))
+
+    def run_now(self, task: Task, checked: Checked | None) -> None:
+        """Run a task; where a kernel, or a copy of a graph, fails, the context has the error."""
+        try:
+            task.run(checked)
+        except KernelError:
+            pass
+        except Fault as fault:
+            self.context.fail(fault)
 
     def perform(self, task: Task, checked: Checked | None = None) -> None:
         """Run a task on the thread of the queue; after a kernel has failed, cancel it."""
         try:
             if self.context.failure is Result.SUCCESS:
-                run(task, checked)
+                self.run_now(task, checked)
             else:
                 task.cancel()
         except Exception as wrong:  # noqa: BLE001 - it becomes the error of the context
@@ -496,14 +506,6 @@ class Stream:
             if isinstance(each, Stream):
                 each.capture = None
         return capture.end()
-
-
-def run(task: Task, checked: Checked | None) -> None:
-    """Run a task; where a kernel fails, its context has the error."""
-    try:  # noqa: SIM105 - `suppress` takes longer, and this is in every launch
-        task.run(checked)
-    except KernelError:
-        pass
 
 
 def refuse_unsafe(mode: CaptureMode) -> None:

@@ -7,9 +7,9 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 import pytest
 from test_graph_nodes import kernel_node
 
-from ptxvm.libcuda.structures import AllocationNode, InstantiateParameters, Location, PoolProperties
+from ptxvm.libcuda.structures import AllocationNode, InstantiateParameters, Location, MemsetNode, PoolProperties
 
-INVALID_VALUE, RELAXED, AUTO_FREE = 1, 2, 1
+INVALID_VALUE, ILLEGAL_ADDRESS, RELAXED, AUTO_FREE = 1, 700, 2, 1
 ON_DEVICE = Location(1, 0)
 ALLOCATE, FREE, KERNEL = 10, 11, 0  # CUgraphNodeType
 USED, USED_HIGH, RESERVED, RESERVED_HIGH = range(4)  # CUgraphMem_attribute
@@ -157,3 +157,38 @@ def test_no_bytes_are_allocated_in_a_capture(cuda):
     cuda.cuMemAllocAsync(byref(address), c_size_t(0), stream)
     cuda.cuMemFreeAsync(address, stream)
     cuda.cuStreamEndCapture(stream, byref(graph))
+
+
+def add_fill(cuda, graph, address):
+    """A node that fills 64 bytes."""
+    described = MemsetNode(address.value, 0, 7, 4, 16, 1)
+    return cuda.handle("cuGraphAddMemsetNode", graph, None, c_size_t(0), byref(described), None)
+
+
+def capture_copy(cuda, graph, address):
+    """Capture a copy of 64 bytes into a graph."""
+    stream = cuda.stream()
+    cuda.cuStreamBeginCaptureToGraph(stream, graph, None, None, c_size_t(0), RELAXED)
+    cuda.cuMemcpyDtoDAsync_v2(c_uint64(address.value + 64), address, c_size_t(64), stream)
+    cuda.cuStreamEndCapture(stream, byref(c_void_p()))
+
+
+@pytest.mark.usefixtures("caplog")
+@pytest.mark.parametrize("node", [add_fill, capture_copy])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_launch_that_uses_freed_memory_fails_as_a_kernel_does(cuda, node, is_nested):
+    """Addresses of memory that is no longer allocated are CUDA_ERROR_ILLEGAL_ADDRESS, and what follows does not run."""
+    graph, stream, address = cuda.handle("cuGraphCreate", 0), cuda.stream(), c_uint64()
+    cuda.cuMemAlloc_v2(byref(address), c_size_t(128))
+    node(cuda, graph, address)
+    if is_nested:
+        outer = cuda.handle("cuGraphCreate", 0)
+        cuda.handle("cuGraphAddChildGraphNode", outer, None, c_size_t(0), graph)
+        graph = outer
+    executable = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    cuda.cuGraphLaunch(executable, stream)
+    cuda.cuStreamSynchronize(stream)
+    cuda.cuMemFree_v2(address)
+    cuda.cuGraphLaunch(executable, stream)
+    assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
+    assert cuda.library.cuCtxSynchronize() == ILLEGAL_ADDRESS

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 from ptxvm.dataclass import dataclass
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver.context import Context
 from ptxvm.driver.cuda_arrays import CudaArray, Mipmapped
 from ptxvm.driver.launch import FunctionTask
@@ -15,6 +17,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import structure_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy2D, Copy3D, MemsetNode
+from ptxvm.machine.device import allocation_at
 
 MEMCPY, MEMSET = 1, 2  # CUgraphNodeType
 HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4  # CUmemorytype
@@ -62,9 +65,45 @@ def put(handle: int, work: CopyOrFill, type: int = MEMCPY) -> None:
         stream.sync()
 
 
-def task(work: CopyOrFill) -> FunctionTask:
-    """A copy or a fill as a node of a graph."""
-    return FunctionTask(work, bytes(work.described()))
+@dataclass(frozen=True, slots=True)
+class NodeWork:
+    """A copy or a fill as a node of a graph, which is launched when memory that it had may have been freed."""
+
+    work: CopyOrFill
+    extents: tuple[tuple[int, int], ...]  # the addresses and sizes in memory that was allocated when the node was made
+
+    def __call__(self) -> None:
+        """Do it; a Fault where an allocation is gone, as kernels have one there."""
+        for address, size in self.extents:
+            found = allocation_at(address)
+            if found is None or address + size > found.end:
+                said = f"a copy or fill of a graph has {size} bytes at {address:#x}, and their memory was freed"
+                raise Fault("use-after-free", said, address=address, size=size)
+        self.work()
+
+
+def task(work: CopyOrFill, description: bytes = b"") -> FunctionTask:
+    """A copy or a fill as a node of a graph, which a client may have described."""
+    described = work.described()
+    extents = tuple(each for each in extents_of(described) if allocation_at(each[0]) is not None)
+    return FunctionTask(NodeWork(work, extents), description or bytes(described))
+
+
+def extents_of(described: ctypes.Structure) -> list[tuple[int, int]]:
+    """The address and the size of each side of a copy, or of a fill, of at least one byte."""
+    if isinstance(described, MemsetNode):
+        rows = [Rectangle(described.target, described.pitch, described.height)]
+        width, height, depth = described.width * described.element, described.height, 1
+    else:
+        c = cast("Copy3D", described)
+        rows = [corner(c, side, c.width) for side in ("target", "source")]
+        width, height, depth = c.width, c.height, c.depth
+    return [(each.start, extent(each, width, height, depth)) for each in rows] if width and height and depth else []
+
+
+def extent(rows: Rectangle, width: int, height: int, depth: int) -> int:
+    """The bytes from the first to the last of some rows."""
+    return rows.row(height - 1, depth - 1) + width - rows.start
 
 
 def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> AddressedCopy:
@@ -225,7 +264,7 @@ def rectangular(c: Copy2D | Copy3D) -> AddressedCopy:
 def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None:
     """DriverError where the rows are out of bounds of device memory."""
     if width and height and depth:
-        session().driver.blocks.check(rows.start, rows.row(height - 1, depth - 1) + width - rows.start)
+        session().driver.blocks.check(rows.start, extent(rows, width, height, depth))
 
 
 @function("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")

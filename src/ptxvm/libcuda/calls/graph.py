@@ -25,7 +25,7 @@ from ptxvm.libcuda.c_values import (
     u64,
     u64s,
 )
-from ptxvm.libcuda.calls.copies import filled_rows, rectangular
+from ptxvm.libcuda.calls.copies import filled_rows, rectangular, task
 from ptxvm.libcuda.calls.graph_changes import replace
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.calls.pools import ALLOCATE, FREE
@@ -385,13 +385,13 @@ def kernel_task(description: int) -> Launch:
 def copy_task(description: int) -> FunctionTask:
     """The copy that a structure describes."""
     d = Copy3D.from_buffer_copy(structure_at(Copy3D, description))
-    return FunctionTask(rectangular(d), bytes(d))
+    return task(rectangular(d), bytes(d))
 
 
 def fill_task(description: int) -> FunctionTask:
     """The fill that a structure describes."""
     d = structure_at(MemsetNode, description)
-    return FunctionTask(filled_rows(Rectangle(d.target, d.pitch, d.height), d.value, d.element, d.width, d.height), bytes(d))
+    return task(filled_rows(Rectangle(d.target, d.pitch, d.height), d.value, d.element, d.width, d.height), bytes(d))
 
 
 def host_task(description: int) -> FunctionTask:
