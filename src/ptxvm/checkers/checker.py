@@ -84,6 +84,7 @@ class Checker:
         self._fresh: set[Allocation] = set()
         self._seen: set[tuple[object, ...]] = set()
         self._mild: dict[tuple[object, ...], Finding] = {}  # races that are warnings, by instructions and state space
+        self._first: dict[object, Finding] = {}  # the finding of each cause of uninitialised reads
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
         self._cells: InitialisedCells | None = None
@@ -123,7 +124,7 @@ class Checker:
             "uninitialised-read", said, parties, missing=writes_of(origin), span=span(bound),
             related=span(source) if source is not None and len(parties) > 1 else Span(0, 0), column=column(bound),
         )  # fmt: skip
-        self._record(("uninitialised-read", id(bound)), finding, [bound] if source is None else [bound, source])
+        self._join(cause_of(origin) or bound, finding, [bound] if source is None else [bound, source])
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
         """The bytes without a value."""
@@ -540,7 +541,9 @@ class Checker:
         if self._is_reserved(access.bound, thread, allocation, offset):
             return
         said, party = self._unwritten_bytes(access, thread, allocation, offset, missing)
-        self._add("uninitialised-read", said, access.bound, party, allocation.space)
+        bound = access.bound
+        finding = Finding("uninitialised-read", said, (party,), space=allocation.space, span=span(bound), column=column(bound))
+        self._join(allocation if allocation.home is None else bound, finding, [bound])
 
     def _unwritten_bytes(
         self, access: Access, thread: int, allocation: Allocation, offset: int, missing: list[int]
@@ -563,15 +566,30 @@ class Checker:
         finding = Finding(kind, said, (party,), space=space, fault=fault, span=span(bound), column=column(bound))
         self._record((kind, id(bound)), finding, [bound])
 
-    def _record(self, key: tuple[object, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> None:
+    def _join(self, cause: object, finding: Finding, bounds: Sequence[Bound]) -> None:
+        """Keep one finding for a cause: the first, with the lines of the other instructions that show it."""
+        if (first := self._first.get(cause)) is None:
+            if (made := self._record((finding.kind, cause, bounds[0]), finding, bounds)) is not None:
+                self._first[cause] = made
+        elif finding.line not in (first.line, *first.also) and not self._is_allowed(finding, bounds):
+            self._first[cause] = replace(first, also=(*first.also, finding.line))
+            self.findings[self.findings.index(first)] = self._first[cause]
+
+    def _is_allowed(self, finding: Finding, bounds: Sequence[Bound]) -> bool:
+        """Does the caller, or a comment at an instruction, allow the code of a finding?"""
+        return finding.code in self.allowed or any(finding.code in allowed_at(bound) for bound in bounds)
+
+    def _record(self, key: tuple[object, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> Finding | None:
         """Keep one finding for each key; drop it if its code is allowed, by the caller or by a comment at an instruction."""
-        if key not in self._seen:
-            self._seen.add(key)
-            if finding.code in self.allowed or any(finding.code in allowed_at(bound) for bound in bounds):
-                return
-            number = self.stream_launch.number if self.stream_launch is not None else 0
-            made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self._running[0].kernel, grid=number)
-            self.findings.append(made)
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        if self._is_allowed(finding, bounds):
+            return None
+        number = self.stream_launch.number if self.stream_launch is not None else 0
+        made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self._running[0].kernel, grid=number)
+        self.findings.append(made)
+        return made
 
     def _is_reserved(self, bound: Bound, thread: int, allocation: Allocation, offset: int) -> bool:
         """Is a byte in shared memory of CUDA's own code, which orders its accesses by more than PTX promises (PTX 10.29)?"""
@@ -592,6 +610,13 @@ class Checker:
         where, within = self._located(scene, allocation, offset)
         place = scene.place(site.bound, thread)
         return Party(site.described, place, allocation.origin + offset, within, site.size, where, site.strength)
+
+
+def cause_of(origin: Origin | None) -> object:
+    """What an undefined value comes from, None where that is not known: a register without a value, or a load."""
+    if origin is None or not origin.register:
+        return origin and origin.bound
+    return origin.register, origin.function
 
 
 def undefined(register: str, missing: Sequence[int], origin: Origin | None) -> str:

@@ -100,7 +100,7 @@ class Findings:
         key = (finding.kernel, finding.code, finding.line)
         if key in self.seen or finding.code in environment().allowed:
             return
-        self.seen.add(key)
+        self.seen.update((finding.kernel, finding.code, line) for line in (finding.line, *finding.also))
         if not self.is_meant(finding):
             LOG.warning("ptxvm: in kernel %s: %s", displayed(finding.kernel), finding)
         if path := os.environ.get("PTXVM_FINDINGS"):

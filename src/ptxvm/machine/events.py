@@ -45,6 +45,7 @@ Positions: TypeAlias = "Array | slice"
 BarrierKey = tuple[int, int]
 """Names a barrier of a CTA: the first thread of the CTA, and the number of the barrier."""
 
+MOST_LINES = 8  # of other instructions that a text lists
 EQUAL_VALUES = "race-of-equal-values"
 """The code of a race of writes that all store the same value."""
 UNORDERED_INVALIDATION = "unordered-invalidation"
@@ -172,7 +173,8 @@ class Finding:
     race, `hazard` is RAW, WAR or WAW, `accesses` are the earlier and the later one of the run that showed it, `missing`
     says what would order them, `mixed_size` that they do not cover the same bytes (PTX 8.7.1), and `equal_values` that all
     of the writes store the same value, which makes it a warning.  `schedule` is the number of that run, and `seed` repeats
-    its schedule; None is the usual schedule.
+    its schedule; None is the usual schedule.  `also` are the lines of other instructions that read the same undefined value,
+    or the same memory that nothing has written.
     """
 
     kind: str
@@ -191,6 +193,7 @@ class Finding:
     span: Span = field(default=Span(0, 0), repr=False)
     related: Span = field(default=Span(0, 0), repr=False)
     column: int = 1
+    also: tuple[int, ...] = ()
 
     @property
     def code(self) -> str:
@@ -211,7 +214,7 @@ class Finding:
         """The finding for the renderers: text, JSON and SARIF."""
         last = self.accesses[-1] if self.accesses else None
         earlier = self.accesses[0] if len(self.accesses) > 1 else None
-        notes = [str(each) for each in self.accesses]
+        notes = [*map(str, self.accesses), *self.others]
         if self.seed is not None:
             notes.append(f"the schedule of seed {self.seed} shows it")
         return Diagnostic(
@@ -228,11 +231,18 @@ class Finding:
             "kind": self.kind, "hazard": self.hazard, "space": self.space, "mixed_size": self.mixed_size,
             "equal_values": self.equal_values,
             "missing": self.missing, "kernel": self.kernel, "grid": self.grid, "schedule": self.schedule, "seed": self.seed,
-            "accesses": [each.details for each in self.accesses],
+            "accesses": [each.details for each in self.accesses], "also": self.also,
         }  # fmt: skip
 
+    @property
+    def others(self) -> list[str]:
+        """What is said of other instructions with the same cause, if there are some."""
+        listed = ", ".join(map(str, self.also[:MOST_LINES]))
+        more = f" and {len(self.also) - MOST_LINES} more" if len(self.also) > MOST_LINES else ""
+        return [f"read too at line{'s' if len(self.also) > 1 else ''} {listed}{more}"] if self.also else []
+
     def __str__(self) -> str:
-        lines = [f"{self.code}: {self.message}", *(f"  {each}" for each in self.accesses)]
+        lines = [f"{self.code}: {self.message}", *(f"  {each}" for each in (*self.accesses, *self.others))]
         return "\n".join([*lines, f"  missing: {self.missing}"] if self.missing else lines)
 
     def _repr_html_(self) -> str:

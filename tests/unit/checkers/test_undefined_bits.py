@@ -137,7 +137,7 @@ def found(operation, given, undefined, other, engine="interp"):
     """The bits of the result whose use the check reports."""
     args = [np.zeros(1, np.uint32), given, undefined, other]
     result = kernel(operation).launch(1, 1, args, check=("init",), engine=engine)
-    return sum(1 << each.line - FIRST for each in result.findings)
+    return sum({1 << line - FIRST for each in result.findings for line in (each.line, *each.also)})
 
 
 def depending(meaning, given, undefined, other):

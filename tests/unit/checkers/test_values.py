@@ -141,6 +141,36 @@ def test_bytes_without_a_value(engine, name):
     assert said in found.message
 
 
+LOAD, ADD, ALLOWED = "ld.local.u32 %r2, [x];", "add.u32 %r4, %r2, 1;", "// ptxvm: allow uninitialised-read"
+USES = [f"st.global.u32 [%rd1], %r{n};" for n in range(5)]
+CAUSES = {  # the lines of a body, and those of its findings: of the first observer of each cause, then of the others
+    "a load": ([LOAD, USES[2], ADD, USES[4]], [[1, 3]]),
+    "two loads": ([LOAD, "ld.local.u32 %r3, [x];", USES[2], USES[3]], [[2], [3]]),
+    "a register": ([USES[4], USES[4], USES[4]], [[0, 1, 2]]),
+    "an observer that is allowed": ([LOAD, USES[2] + ALLOWED, USES[2], USES[2] + ALLOWED, USES[2]], [[2, 4]]),
+    "a load that is allowed": ([LOAD + ALLOWED, USES[2], USES[2]], []),
+}
+
+
+@ENGINES
+@pytest.mark.parametrize("name", CAUSES)
+def test_one_cause_is_one_finding(engine, name):
+    body, expected = CAUSES[name]
+    first = (HEAD + KERNEL).count("\n") + 1
+    found = findings("\n".join(body), engine)
+    assert [[line - first for line in (each.line, *each.also)] for each in found] == expected
+    for each in found:
+        assert ("read too at line" in str(each)) is bool(each.also)
+
+
+def test_a_text_lists_few_of_the_lines_of_a_cause():
+    (found,) = findings("st.global.u32 [%rd1], %r4;\n" * 12, "interp")
+    first = found.line
+    assert str(found).splitlines()[2] == f"  read too at lines {', '.join(str(first + n) for n in range(1, 9))} and 3 more"
+    assert found.diagnostic().note.endswith(" and 3 more")
+    assert found.details["also"] == tuple(range(first + 1, first + 12))
+
+
 @ENGINES
 @pytest.mark.parametrize("name", FINE)
 def test_bytes_that_nothing_computes_with(engine, name):
