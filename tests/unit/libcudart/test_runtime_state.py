@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
-from struct import pack
 
 import pytest
-from scale_kernel import scale
 
-from ptxvm.driver.code_images import FATBIN, WRAPPER
 from ptxvm.libcuda.error_log import error_log
-from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import DeviceResource, LaunchAttribute
-from ptxvm.libcudart.library import install, soname
+from ptxvm.libcudart.library import install
 from ptxvm.libcudart.structures import Channels, Copy3D, LaunchConfig, ThreeSizes
 
 INVALID_VALUE = 1
@@ -23,64 +19,6 @@ COOPERATIVE = 2  # cudaLaunchAttributeID
 UNSIGNED = 1  # cudaChannelFormatKind
 NO_SYMBOL, ALREADY_REGISTERED, NOT_REGISTERED, NOT_SUPPORTED = 500, 712, 713, 801
 N = 1000
-HEAD = """
-.version 7.8
-.target sm_80
-.address_size 64
-.const .f32 factor = 0f40000000;
-.global .u32 counter = 5;
-"""
-PTX = (HEAD + scale("ld.const.f32 %f1, [factor];")).encode()
-
-
-def fatbin(ptx: bytes, architecture: int = 80) -> bytes:
-    """A fatbin with one entry of PTX that is not compressed."""
-    head = pack("<HHIQIIIHHIIQQQ", 1, 0x101, 64, len(ptx), 0, 0, 0, 0, 0, architecture, 0, 0x11, 0, 0)
-    entry = head[:64].ljust(64, b"\0") + ptx
-    return pack("<IHHQ", FATBIN, 1, 16, len(entry)) + entry
-
-
-class Program:
-    """A program that has registered a kernel and two variables."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self.library = library
-        self.image = ctypes.create_string_buffer(fatbin(PTX))
-        self.wrapper = ctypes.create_string_buffer(pack("<IIQQ", WRAPPER, 1, ctypes.addressof(self.image), 0))
-        self.scale, self.factor, self.counter = (ctypes.create_string_buffer(8) for _ in range(3))
-        register = library["__cudaRegisterFatBinary"]
-        register.restype = c_void_p
-        handle = c_void_p(register(self.wrapper))
-        library["__cudaRegisterFunction"](handle, self.scale, self.scale, b"scale", -1, None, None, None, None, None)
-        for shadow, name in ((self.factor, b"factor"), (self.counter, b"counter")):
-            library["__cudaRegisterVar"](handle, shadow, shadow, name, 0, c_size_t(4), 0, 0)
-        library["__cudaRegisterFatBinaryEnd"](handle)
-        self.handle = handle
-
-    def __getattr__(self, name):
-        return self.library[name]
-
-    def launch(self, grid, block, *arguments):
-        """`scale<<<grid, block>>>(arguments)`."""
-        self["__cudaPushCallConfiguration"](ThreeSizes(grid, 1, 1), ThreeSizes(block, 1, 1), c_size_t(0), None)
-        g, b, shared, stream = ThreeSizes(), ThreeSizes(), c_size_t(), c_void_p()
-        assert self["__cudaPopCallConfiguration"](byref(g), byref(b), byref(shared), byref(stream)) == 0
-        pointers = (c_void_p * len(arguments))(*(ctypes.addressof(each) for each in arguments))
-        return self.cudaLaunchKernel(self.scale, g, b, pointers, shared, stream)
-
-    def __getitem__(self, name):
-        return self.library[name]
-
-
-@pytest.fixture(params=["12", "13"])
-def program(request):
-    library = ctypes.CDLL(str(install().folder / soname(request.param)))
-    program = Program(library)
-    yield program
-    program["__cudaUnregisterFatBinary"](program.handle)
-    program.cudaDeviceReset()
-    program.cudaGetLastError()
-    session().stack.clear()
 
 
 def test_a_kernel_scales_an_array_by_a_constant_that_the_host_sets(program):
@@ -375,7 +313,7 @@ def test_a_condition_may_be_of_an_execution_context(program):
 
 def test_no_function_has_one_address_for_host_and_device(program):
     library, made, address = program.library, c_void_p(), c_void_p()
-    succeed(library.cudaLibraryLoadData(byref(made), PTX, None, None, 0, None, None, 0))
+    succeed(library.cudaLibraryLoadData(byref(made), program.ptx, None, None, 0, None, None, 0))
     assert library.cudaLibraryGetUnifiedFunction(byref(address), made, b"scale") == NO_SYMBOL
     succeed(library.cudaLibraryUnload(made))
 

@@ -226,6 +226,10 @@ def set_limit(which: int, value: int) -> None:
     limits[which] = value
 
 
+CACHE_PREFERENCES = range(4)  # CUfunc_cache: none, shared memory, cache, equal parts
+BANK_WIDTHS = range(3)  # CUsharedconfig: the usual one, 4 bytes, 8 bytes
+
+
 @function("cuCtxGetCacheConfig")
 def cache(out: int) -> None:
     """The preferred split of cache and shared memory."""
@@ -235,7 +239,7 @@ def cache(out: int) -> None:
 @function("cuCtxSetCacheConfig")
 def set_cache(value: int) -> None:
     """Prefer a split of cache and shared memory; it has no effect."""
-    session().context.cache = value
+    session().context.cache = preferred(value, CACHE_PREFERENCES)
 
 
 @function("cuCtxGetSharedMemConfig")
@@ -247,6 +251,14 @@ def banks(out: int) -> None:
 @function("cuCtxSetSharedMemConfig")
 def set_banks(value: int) -> None:
     """Prefer a width of banks; it has no effect, as on hardware since compute capability 5.0."""
+    preferred(value, BANK_WIDTHS)
+
+
+def preferred(value: int, known: range) -> int:
+    """A preference; DriverError for a number that stands for none."""
+    if value not in known:
+        raise DriverError(Result.INVALID_VALUE, f"{value} is no preference: there are {known[0]} to {known[-1]}")
+    return value
 
 
 @function("cuCtxGetStreamPriorityRange")

@@ -14,6 +14,7 @@ from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
 from ptxvm.driver.results import BuildError, DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, i32, put_i32, put_u64, put_u64_if, string, u64
+from ptxvm.libcuda.calls.context import BANK_WIDTHS, CACHE_PREFERENCES, preferred
 from ptxvm.libcuda.session import function, session, then_failure
 
 INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
@@ -292,10 +293,18 @@ def set_kernel_attribute_on(number: int, value: int, handle: int, device: int) -
     set_attribute(session().handles.object(handle, Kernel).on(on), on, number, value)
 
 
-@function("cuFuncSetCacheConfig", "cuKernelSetCacheConfig", "cuFuncSetSharedMemConfig")
-def set_cache(handle: int, *arguments: int) -> None:
+@function("cuFuncSetCacheConfig", "cuKernelSetCacheConfig")
+def set_cache(handle: int, value: int, device: int = 0) -> None:
     """Prefer a split of cache and shared memory; it has no effect."""
     session().handles.object(handle, Kernel)
+    preferred(value, CACHE_PREFERENCES)
+
+
+@function("cuFuncSetSharedMemConfig")
+def set_banks(handle: int, value: int) -> None:
+    """Prefer a width of banks; it has no effect."""
+    session().handles.object(handle, Kernel)
+    preferred(value, BANK_WIDTHS)
 
 
 def kernel_in_context(handle: int) -> Kernel:

@@ -7,6 +7,7 @@ import ctypes
 from ptxvm.driver.kernel_facts import attributes_of
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, string
+from ptxvm.libcuda.calls.context import BANK_WIDTHS, CACHE_PREFERENCES, preferred
 from ptxvm.libcuda.calls.entry import PER_THREAD, address_v2
 from ptxvm.libcuda.calls.module import set_attribute
 from ptxvm.libcuda.session import session
@@ -166,10 +167,18 @@ def set_kernel_attribute_on(address: int, number: int, value: int, device: int) 
     set_attribute(runtime().kernel(address).on(on), on, number, value)
 
 
-@function("cudaFuncSetCacheConfig", "cudaFuncSetSharedMemConfig")
+@function("cudaFuncSetCacheConfig")
 def set_cache(address: int, value: int) -> None:
     """Prefer a split of cache and shared memory; it has no effect."""
     runtime().kernel(address)
+    preferred(value, CACHE_PREFERENCES)
+
+
+@function("cudaFuncSetSharedMemConfig")
+def set_banks(address: int, value: int) -> None:
+    """Prefer a width of banks; it has no effect."""
+    runtime().kernel(address)
+    preferred(value, BANK_WIDTHS)
 
 
 @function("cudaProfilerStart", "cudaProfilerStop")
