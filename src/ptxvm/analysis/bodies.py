@@ -6,8 +6,6 @@ from there.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis.bind import READING, Binder
 from ptxvm.analysis.body_check import BodyCheck, Doubt, copy_of, labels_in
@@ -20,7 +18,7 @@ from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import NameScope
-from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.analysis.symbols import Register, Signature, Variable
 from ptxvm.analysis.validate import check_instruction, has_wrong_calls, recogniser
 from ptxvm.syntax import tree
 from ptxvm.syntax.alike import names_in_head
@@ -107,17 +105,18 @@ class Bodies:
             names = self._heads[id(model)] = names_in_head(text, model.start, head_end)
         own = dict(zip(names, names_in_head(text, node.start, node.body_start), strict=True))
         results, parameters = (
-            tuple([replace(each, name=own[each.name], function=node.name) for each in group if isinstance(each, Variable)])
+            tuple([each.renamed(own[each.name], function=node.name) for each in group if isinstance(each, Variable)])
             for group in groups
         )
         scope = program.scope.inner()
         scope.registers, scope.seen = [], program.scope.places[node.name] + 1
         for each in (*results, *parameters):
             scope.declare(each)
-        signature = replace(function.signature, results=results, parameters=parameters)
-        made = replace(function, name=node.name, signature=signature, scope=scope, lazy=None, _code=None)
-        made.defined = True
-        return made
+        signature = Signature(results, parameters, function.signature.variadic, function.signature.noreturn)
+        return Function(
+            node.name, function.entry, function.node, signature, scope, function.linkage,
+            defined=True, directives=function.directives, program=program,
+        )  # fmt: skip
 
     def leave(self, function: Function, body: tree.Unread) -> None:
         """Leave a body unread that is known to be right."""

@@ -57,7 +57,13 @@ def copy_of(function: Function, scope: NameScope) -> Function:
 
 def labels_in(text: str, body: tree.Unread) -> frozenset[str]:
     """The names of the labels of a body."""
-    return frozenset(CODE_LABEL.findall(text, body.start, body.end)) if text.find(":", body.start, body.end) >= 0 else NO_LABELS
+    found = list_of_labels(text, body)
+    return frozenset(found) if found else NO_LABELS
+
+
+def list_of_labels(text: str, body: tree.Unread) -> Sequence[str]:
+    """The labels of a body, in their order."""
+    return CODE_LABEL.findall(text, body.start, body.end) if text.find(":", body.start, body.end) >= 0 else ()
 
 
 class ModuleMemory(Protocol):
@@ -100,7 +106,8 @@ class BodyCheck:
         self.declarations = bodies.declarations
         self.depends_on_constants = False
         text = bodies.outline.plain.text
-        self.labels = labels_in(text, body)
+        labels = list_of_labels(text, body)
+        self.labels = frozenset(labels) if labels else NO_LABELS
         self.frames = [BlockCheck(scope, self.forms(scope))]
         usual = (
             not bodies.has_marks
@@ -118,8 +125,8 @@ class BodyCheck:
             usual=usual,
             numbers=self.numbers_names,
         )
-        if self.labels and usual:
-            self.see_labels(text)
+        if labels and usual:
+            self.see_labels(labels_ahead(text, body.start, body.end, labels))
 
     @cached_property
     def copy(self) -> Function:
@@ -145,10 +152,11 @@ class BodyCheck:
         found = [*self.lines.statics, *(self.copy.statics if "copy" in self.__dict__ else ())]
         return sorted(found, key=lambda each: each.node.start if each.node is not None else 0)
 
-    def see_labels(self, text: str) -> None:
+    def see_labels(self, labels: Sequence[str]) -> None:
         """Enter the labels of the outermost block: no other name hides them."""
         frame = self.frames[0]
-        found = [name for name in labels_ahead(text, self.body.start, self.body.end) if self.can_be_label(name)]
+        new = frame.scope.undeclared(labels)
+        found = [name for name in labels if name in new and can_be_label(name)]
         label = Label("", 0)
         self.lines.labels_ahead.update(found)
         self.copy.labels.update(dict.fromkeys(found, label))
@@ -158,10 +166,6 @@ class BodyCheck:
     def expect_labels(self, frame: BlockCheck) -> None:
         """The labels ahead are there, as all statements are checked: their text cannot stand anywhere else."""
         frame.labels |= self.lines.labels_ahead
-
-    def can_be_label(self, name: str) -> bool:
-        """Has the name no other meaning where a label of the current block stands?"""
-        return name != "WARP_SZ" and not name.startswith("%") and self.frames[-1].scope.declared(name) is None
 
     def forms(self, scope: NameScope) -> OperandForms:
         """The forms of operands in a scope."""
@@ -479,7 +483,7 @@ class BodyCheck:
         if name in self.lines.labels_ahead and len(self.frames) == 1:
             frame.labels.add(name)
             return
-        if not self.can_be_label(name):
+        if not can_be_label(name) or frame.scope.declared(name) is not None:
             raise Doubt
         self.copy.labels[name] = frame.scope.declare(Label(name, 0))
         frame.labels.add(name)
@@ -520,6 +524,11 @@ class BodyCheck:
         results = {id(formal) for formal in self.function.signature.results}
         if local and any(id(each) in results or (id(each) in local and id(each) not in self.returned) for each in self.loaded):
             raise Doubt
+
+
+def can_be_label(name: str) -> bool:
+    """May a label have the name, if that has no other meaning there?"""
+    return name != "WARP_SZ" and name[0] != "%"
 
 
 def line(text: str) -> debugging.Line:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 
 from ptxvm.algebra.types import Type
@@ -33,7 +32,7 @@ from ptxvm.analysis.names_ahead import (
     declarations,
     is_opcode,
 )
-from ptxvm.analysis.operand_forms import OperandForms
+from ptxvm.analysis.operand_forms import Form, OperandForms
 from ptxvm.analysis.program import STACK, Function
 from ptxvm.analysis.scope import NameScope, register_shape
 from ptxvm.analysis.symbols import Register, Symbol, Table, Variable
@@ -164,12 +163,17 @@ class BodyLines:
         self.families = unified_families(scope, self.memo.forms)
         self.known = self.memo.lines.of(entry=self.function.entry)
         self.tokens = Tokens()
+        labels = self.labels_ahead
+        if labels:
+            token = f"{NAME_MARK}{self.memo.forms.label}"
+            self.tokens.enter_all([name for name in labels if not is_opcode(name)], token)
         for name, symbol in scope.names.items():
-            self.enter_token(name, symbol)
+            if name not in labels:
+                self.enter_token(name, symbol)
 
     def token(self, name: str, symbol: Symbol) -> str:
         """What stands for a name of the outermost block: variables other than parameters and results are the body's own."""
-        if isinstance(symbol, Register | Table) or name in self.labels_ahead:
+        if isinstance(symbol, Register | Table):
             return f"{NAME_MARK}{self.memo.forms['name', symbol.shape]}"
         if symbol in self.formals and (form := self.frames[0].forms.variable("name", symbol, name)) is not None:
             return f"{PARAMETER_MARK}{self.memo.forms[form]}"
@@ -192,7 +196,7 @@ class BodyLines:
             return stretch
 
         def look(words: list[str]) -> list[str]:
-            found = ahead(declared, words, self.is_new, self.is_right)
+            found = ahead(declared, words, self.new_names, self.is_right)
             for name, each in found.certain.items():
                 self.foresee(name, each)
             own.update(found.own)
@@ -222,9 +226,9 @@ class BodyLines:
         """The labels that are not certain to be those of the outermost block."""
         return frozenset(self.labels).difference(self.labels_ahead)
 
-    def is_new(self, name: str) -> bool:
-        """Has a name no meaning yet in the outermost block?"""
-        return name not in self.labels and self.frames[0].scope.declared(name) is None
+    def new_names(self, names: Collection[str]) -> set[str]:
+        """The names that have no meaning yet in the outermost block."""
+        return self.frames[0].scope.undeclared(names).difference(self.labels)
 
     def is_right(self, declared: Declared) -> bool:
         """Is the declaration of a variable right, which is one of a sort of its own?"""
@@ -233,26 +237,30 @@ class BodyLines:
     def foresee(self, name: str, declared: Declared) -> None:
         """Enter a register, a variable or a list of labels that is declared below."""
         scope, kind = self.frames[0].scope, declared.kind
+        form: Form
         if isinstance(kind, tuple):
             made = scope.names[name] = self.made(name, declared)
             if isinstance(made, Variable) and made.space not in STACK:
                 self.statics.append(made)
-            self.tokens.enter(name, f"{NAME_MARK}{self.memo.forms['declared', kind]}")
-            return
-        symbol: Symbol = Table(name, "branchtargets", (), shape=LABELS)
-        if kind != "list":
-            symbol = Register(name, type := Type.named[kind], shape=register_shape(type, 1))
-        scope.names[name] = symbol
-        self.enter_token(name, symbol)
+            form = "declared", kind
+        elif kind == "list":
+            scope.names[name] = Table(name, "branchtargets", (), shape=LABELS)
+            form = "name", LABELS
+        else:
+            type = Type.named[kind]
+            symbol = scope.names[name] = Register(name, type, shape=register_shape(type, 1))
+            form = "name", symbol.shape
+        self.tokens.enter(name, f"{NAME_MARK}{self.memo.forms[form]}")
 
     def made(self, name: str, declared: Declared) -> Register | Variable | None:
         """The variable of a name that is declared like one that is right."""
         model = self.variable(declared)
         if not isinstance(model, Variable) or not isinstance(model.node, tree.Declarator):
-            return model and replace(model, name=name)
-        start = declared.start + len(declared.kind[0])
-        end = start + len(name) + model.node.end - model.node.start - len(model.name)
-        return replace(model, name=name, node=replace(model.node, name=name, start=start, end=end))
+            return model and model.renamed(name)
+        node, start = model.node, declared.start + len(declared.kind[0])
+        end = start + len(name) + node.end - node.start - len(model.name)
+        declarator = tree.Declarator(name, node.count, node.dimensions, node.initial, start=start, end=end)
+        return model.renamed(name, node=declarator)
 
     def enter_token(self, name: str, symbol: Symbol) -> None:
         """Let lines have what stands for a name of the outermost block."""

@@ -231,8 +231,8 @@ class Stretch:
             depth += line.count("{") - line.count("}")
             if depth == 0 and (";" in line or "}" in line):
                 text = self.text(number, last)
-                texts = (text, self.numbered(text)) if self.inner else (text,)
-                return last + 1 if any(each in lines for each in texts for lines in known) else number
+                is_known = is_in(text, known) or (bool(self.inner) and is_in(self.numbered(text), known))
+                return last + 1 if is_known else number
         return number
 
     def text(self, first: int, last: int) -> str:
@@ -241,13 +241,12 @@ class Stretch:
 
     def numbered(self, text: str) -> str:
         """The text of a block with numbers for the names that blocks declare: two blocks can differ in these names only."""
-        numbers: dict[str, str] = {}
-
-        def number(found: re.Match[str]) -> str:
-            name = found[1]
-            return numbers.setdefault(name, f"{BLOCK_MARK}{len(numbers)}") if name in self.inner else found[0]
-
-        return _WORD.sub(number, text)
+        pieces, numbers, inner = _WORD.split(text), dict[str, str](), self.inner
+        for at in range(1, len(pieces), 2):
+            name = pieces[at].lstrip(OWN_MARK)
+            if name in inner:
+                pieces[at] = numbers.setdefault(name, f"{BLOCK_MARK}{len(numbers)}")
+        return "".join(pieces)
 
     def is_exact(self, first: int, last: int) -> bool:
         """Are some lines in `plain` as they stand: have they no constants that others could take the place of?
@@ -257,7 +256,12 @@ class Stretch:
         return not any(has_common_constants(line) or _DIVIDES(line) for line in self.lines[first : last + 1])
 
 
-_WORD = re.compile(rf"(?<![\w$%.:{OWN_MARK}]){OWN_MARK}?([$_A-Za-z][\w$]*)", re.ASCII)
+def is_in(text: str, known: Sequence[AbstractSet[str]]) -> bool:
+    """Has one of some sets a text?"""
+    return any([text in lines for lines in known])  # noqa: C419 - a generator takes longer, for three of them
+
+
+_WORD = re.compile(rf"(?<![\w$%.:{OWN_MARK}])({OWN_MARK}?[$_A-Za-z][\w$]*)", re.ASCII)
 
 _BETWEEN = re.compile(r";[ \t](?=[ \t]*[^ \t\r\n])")
 

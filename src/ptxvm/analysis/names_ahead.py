@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import field
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from ptxvm.algebra.types import Type
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import ISA
-from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, LABEL, LIST, REGISTERS, VARIABLE
+from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, LABEL, LIST, NAMED_LIST, REGISTERS, VARIABLE
 
 FAMILY_MARK = "\x01"
 """Stands before the number of a form, for a register of a family: `%r7` of `%r<100>`."""
@@ -64,6 +64,11 @@ class Tokens(dict[str, str]):
         if token[0] == PARAMETER_MARK:
             self.parameters.append(name)
 
+    def enter_all(self, names: Collection[str], token: str) -> None:
+        """Let a token stand for the names of labels."""
+        self.update(dict.fromkeys(names, token))
+        self.are_needed = self.are_needed or bool(names)
+
     def are_needed_in(self, text: str, start: int, end: int) -> bool:
         """The same, for the lines between two places."""
         return self.are_needed or any(text.find(name, start, end) >= 0 for name in self.parameters)
@@ -98,20 +103,33 @@ def is_opcode(name: str) -> bool:
     return name in ISA.by_opcode
 
 
-def labels_ahead(text: str, start: int, end: int) -> list[str]:
-    """The labels of the outermost block of a body that are declared once, none where that cannot be said from its text."""
+def labels_ahead(text: str, start: int, end: int, labels: Sequence[str]) -> Sequence[str]:
+    """Those of all labels of a body that are declared once, in its outermost block; none where its text cannot tell that."""
     if text.find("?", start, end) >= 0:
         return []
-    labels = with_depth(CODE_LABEL.finditer(text, start, end), text, start + 1, 0)
-    found = [label[1] for label, depth in labels if depth == 0]
-    if len(set(found)) == len(found) == len(LABEL.findall(text, start, end)):
+    every = LABEL.findall(text, start, end) if NAMED_LIST.search(text, start, end) else labels
+    found = labels
+    if has_braces(text, start + 1, end - 1):
+        places = with_depth(CODE_LABEL.finditer(text, start, end), text, start + 1, end - 1, 0)
+        found = [label[1] for label, depth in places if depth == 0]
+    if len(set(found)) == len(found) == len(every):
         return found
-    times = Counter(LABEL.findall(text, start, end))
+    times = Counter(every)
     return [name for name in found if times[name] == 1]
 
 
-def with_depth(matches: Iterator[re.Match[str]], text: str, start: int, depth: int) -> Iterator[tuple[re.Match[str], int]]:
-    """Matches, with how many blocks deep the first group of each lies; the text is so deep at the start."""
+def has_braces(text: str, start: int, end: int) -> bool:
+    """Stands a brace between two places?"""
+    return text.find("{", start, end) >= 0 or text.find("}", start, end) >= 0
+
+
+def with_depth(
+    matches: Iterator[re.Match[str]], text: str, start: int, end: int, depth: int
+) -> Iterator[tuple[re.Match[str], int]]:
+    """Matches between two places, with how many blocks deep the first group of each lies; the start is so deep."""
+    if not has_braces(text, start, end):
+        yield from zip(matches, repeat(depth), strict=False)
+        return
     for found in matches:
         at = found.start(1)
         depth += text.count("{", start, at) - text.count("}", start, at)
@@ -140,22 +158,31 @@ class Declared(NamedTuple):
 
 def declarations(text: str, start: int, end: int, depth: int) -> Iterator[Declared]:
     """What is declared from a place on that lies so many blocks deep."""
-    for found, inner in with_depth(DECLARATION.finditer(text, start - 1, end), text, start, depth):
+    for found, inner in with_depth(DECLARATION.finditer(text, start - 1, end), text, start, end, depth):
         if inner:
             yield Declared(names_declared(found[1]), is_inner=True)
         else:
-            yield declared(found[1])._replace(start=found.start(1), end=found.end(1))
+            yield declared(found[1], *found.span(1))
 
 
-def declared(text: str) -> Declared:
-    """What a declaration of the outermost block declares."""
-    if registers := REGISTERS.fullmatch(text):
-        return Declared([name.strip(BLANKS) for name in registers[2].split(",")], registers[1], [".reg", f".{registers[1]}"])
-    if several := LIST.match(text):
-        return Declared([several[1]], "list", [".branchtargets"])
-    if variable := VARIABLE.fullmatch(text):
-        return Declared([variable[2]], (variable[1], variable[3]), WORD.findall(variable[1])[-1:])
-    return Declared(names_declared(text))
+def declared(text: str, start: int, end: int) -> Declared:
+    """What a declaration of the outermost block declares, which stands at a place."""
+    if text[0] != ".":
+        if several := LIST.match(text):
+            return Declared([several[1]], "list", [".branchtargets"], start=start, end=end)
+    elif registers := REGISTERS.fullmatch(text):
+        names = [name.strip(BLANKS) for name in registers[2].split(",")]
+        return Declared(names, registers[1], [".reg", f".{registers[1]}"], start=start, end=end)
+    elif variable := VARIABLE.fullmatch(text):
+        before, name, behind = variable.groups()
+        return Declared([name], (before, behind), last_word(before), start=start, end=end)
+    return Declared(names_declared(text), start=start, end=end)
+
+
+@lru_cache(maxsize=1024)
+def last_word(text: str) -> Sequence[str]:
+    """The last word of what stands before a name."""
+    return WORD.findall(text)[-1:]
 
 
 @lru_cache(maxsize=1024)
@@ -173,13 +200,17 @@ class Ahead:
 
 
 def ahead(
-    declared: Sequence[Declared], words: Sequence[str], is_new: Callable[[str], bool], is_right: Callable[[Declared], bool]
+    declared: Sequence[Declared],
+    words: Sequence[str],
+    new: Callable[[Collection[str]], AbstractSet[str]],
+    is_right: Callable[[Declared], bool],
 ) -> Ahead:
     """Tell the names that are certain, by the words of a stretch, names that mean nothing yet, and variables that are right."""
     found = Ahead()
     if not declared:
         return found
     times = Counter(chain.from_iterable([each.names for each in declared]))
+    alone = {name for name in new(times.keys()) if times[name] == 1 and not is_opcode(name)}
     first: Mapping[str, int] = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
     for each in declared:
         names, kind = each.names, each.kind
@@ -188,10 +219,8 @@ def ahead(
         if (
             at >= 0
             and around == each.leads
-            and all(
-                times[name] == 1 and first.get(name) == at + n and is_new(name) and not is_opcode(name)
-                for n, name in enumerate(names)
-            )
+            and alone.issuperset(names)
+            and (len(names) == 1 or [first.get(name) for name in names] == [*range(at, at + len(names))])
             and (kind == "list" or kind in Type.named or is_right(each))
         ):
             found.certain.update(dict.fromkeys(names, each))

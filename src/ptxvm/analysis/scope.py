@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
 from functools import cache
 
@@ -104,6 +104,18 @@ class NameScope:
         """Like `peek`, but a register of a family that is not made yet stays so: the family stands for it."""
         symbol = self._declaring(name)[1]
         return symbol.registers.get(int(name[len(symbol.prefix) :]), symbol) if isinstance(symbol, Family) else symbol
+
+    def undeclared(self, names: Collection[str]) -> set[str]:
+        """Those of many names that mean nothing yet: all of `declared` is asked for few of them."""
+        doubtful, prefixes = set[str](), set[str]()
+        scope: NameScope | None = self
+        while scope is not None:
+            doubtful.update([name for name in names if name in scope.names])
+            prefixes.update(scope.families)
+            scope = scope.outer
+        if prefixes:
+            doubtful.update([name for name in names if name[-1] in DIGITS and name.rstrip(DIGITS) in prefixes])
+        return {name for name in names if name not in doubtful or self.declared(name) is None}
 
     def _declaring(self, name: str) -> tuple[NameScope, Symbol | Family]:
         """What a name stands for, None where it is not declared, and the block that declares it."""

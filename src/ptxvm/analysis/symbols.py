@@ -29,6 +29,10 @@ class Register:
     of_module: bool = False
     shape: Shape = Shape("register")
 
+    def renamed(self, name: str) -> Register:
+        """One that is declared alike."""
+        return Register(name, self.type, self.count, self.index, self.of_module, self.shape)
+
 
 @dataclass(eq=False, slots=True)
 class Variable:
@@ -68,6 +72,14 @@ class Variable:
     def is_unsized(self) -> bool:
         """Is it `name[]`, sized by an initialiser, by another module, or at launch?"""
         return None in self.dimensions
+
+    def renamed(self, name: str, *, function: str | None = None, node: tree.Node | None = None) -> Variable:
+        """One that is declared alike, maybe in another function; `replace` would take ten times as long."""
+        return Variable(
+            name, self.space, self.type, self.vector, self.dimensions, self.alignment, self.linkage, self.initial,
+            self.function if function is None else function, node or self.node, self.opaque, self.pointer, self.attributes,
+            self.bank, self.shape,
+        )  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)

@@ -43,6 +43,9 @@ LABEL = re.compile(rf"{_BEGIN}({_NAME})(?=[ \t]*:(?!:))", re.ASCII)
 CODE_LABEL = re.compile(rf"{LABEL.pattern}(?![ \t]*:[{BLANKS}]*\.[bc])", re.ASCII)
 """The same, but for the names of prototypes and of lists of labels or functions."""
 
+NAMED_LIST = re.compile(rf":[{BLANKS}]*\.[bc]")
+"""What stands behind the name of a prototype or a list, and behind no label of code."""
+
 BLOCK_BEGIN = re.compile(rf"[{BLANKS}]*\{{")
 """The begin of a block, with the blanks before it."""
 
