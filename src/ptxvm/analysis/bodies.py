@@ -11,7 +11,7 @@ from ptxvm.analysis.bind import READING, Binder
 from ptxvm.analysis.body_check import BodyCheck, Doubt, copy_of, labels_in
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.known_functions import KnownFunctions, Likeness
-from ptxvm.analysis.known_lines import ModuleNames
+from ptxvm.analysis.known_lines import ModuleNames, Normalisation
 from ptxvm.analysis.memo import Memo, Spelling
 from ptxvm.analysis.names_ahead import MARKS, Declared
 from ptxvm.analysis.program import Bound, Function, Program
@@ -48,6 +48,7 @@ class Bodies:
         self.module_names = ModuleNames()
         self.has_marks = any(mark in outline.plain.text for mark in MARKS)
         self.functions = KnownFunctions()
+        self.normalisation = Normalisation()
         self._memo: Memo | None = None
         self._asked: tuple[int, Likeness | None] = (-1, None)  # the function that was asked for last, by its place
         self._doubtful = -1  # the place of the function whose body was doubtful last

@@ -17,7 +17,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import debugging, expressions, passing
 from ptxvm.analysis.bind import Binder, type_of
 from ptxvm.analysis.body_lines import BlockCheck, BodyLines
-from ptxvm.analysis.known_lines import ModuleNames, has_constants, names_of, of_count
+from ptxvm.analysis.known_lines import ModuleNames, Normalisation, has_constants, names_of, of_count
 from ptxvm.analysis.memo import Key, Left, Memo, Spelling
 from ptxvm.analysis.names_ahead import ODD_STRING, Declared, labels_ahead
 from ptxvm.analysis.operand_forms import OTHER, OperandForms
@@ -33,7 +33,7 @@ from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST
 from ptxvm.syntax.outline import Outline
-from ptxvm.syntax.statements import BLANKS, BLOCK_BEGIN, CODE_LABEL, FAMILY, FAMILY_STATEMENT, STATEMENT, parted
+from ptxvm.syntax.statements import BLANKS, BLOCK_BEGIN, CODE_LABEL, FAMILY, FAMILY_STATEMENT, STATEMENT, find_labels, parted
 
 FEW_NAMES = 64
 """The names around a block that are compared with those of its families."""
@@ -63,7 +63,7 @@ def labels_in(text: str, body: tree.Unread) -> frozenset[str]:
 
 def list_of_labels(text: str, body: tree.Unread) -> Sequence[str]:
     """The labels of a body, in their order."""
-    return CODE_LABEL.findall(text, body.start, body.end) if text.find(":", body.start, body.end) >= 0 else ()
+    return [label[1] for label in find_labels(CODE_LABEL, text, body.start, body.end)]
 
 
 class ModuleMemory(Protocol):
@@ -74,6 +74,7 @@ class ModuleMemory(Protocol):
     has_marks: bool
     declarations: set[tuple[bool, Spelling]]
     module_names: ModuleNames
+    normalisation: Normalisation
 
     def memo(self, program: Program) -> Memo:
         """What is known for the version and target of the module."""
@@ -122,6 +123,7 @@ class BodyCheck:
             self.labels,
             function,
             variable=partial(bodies.variable, function, scope),
+            normalisation=bodies.normalisation,
             usual=usual,
             numbers=self.numbers_names,
         )

@@ -12,6 +12,7 @@ from ptxvm.analysis.known_lines import (
     LONGEST_BLOCK,
     STRETCH,
     Known,
+    Normalisation,
     Stretch,
     TooLarge,
     UnifiedFamily,
@@ -39,6 +40,7 @@ from ptxvm.analysis.symbols import Register, Symbol, Table, Variable
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree
 from ptxvm.syntax.alike import KEPT_NAMES
+from ptxvm.syntax.chunks import chunk_end
 from ptxvm.syntax.statements import BLANKS
 
 MOST_CHANGES = 8
@@ -76,7 +78,8 @@ class BodyLines:
 
     `frames` are the blocks that are open, `labels` the names of all labels, and `labels_ahead` of those that are entered
     before they are reached.  `variable` gives what a declaration like one that is right declares; `statics` are the variables
-    outside of the stack that are entered ahead.  `numbers_names`: blocks are known whatever the names are that they declare.
+    outside of the stack that are entered ahead.  `normalisation` takes stretches apart.  `numbers_names`: blocks are known
+    whatever the names are that they declare.
     """
 
     def __init__(
@@ -89,12 +92,13 @@ class BodyLines:
         function: Function,
         *,
         variable: Callable[[Declared], Register | Variable | None],
+        normalisation: Normalisation,
         usual: bool,
         numbers: bool = True,
     ) -> None:
         self.text, self.end, self.memo, self.frames, self.labels = text, end, memo, frames, labels
         self.function, self.has_usual_names, self.numbers_names = function, usual, numbers
-        self.variable = variable
+        self.variable, self.normalisation = variable, normalisation
         self.statics: list[Variable] = []
         signature = function.signature
         self.formals = {each for each in (*signature.results, *signature.parameters) if isinstance(each, Variable)}
@@ -144,13 +148,8 @@ class BodyLines:
         if self.families is None and self.changes < MOST_CHANGES:
             self.see_names()
         if self.known is not None and self.families is not None:
-            text, end = self.text, self.end
-            if end - start > STRETCH:
-                cut = text.find("\n", start + STRETCH, min(start + 2 * STRETCH, end))
-                cut = text.find(";", start + STRETCH, end) if cut < 0 else cut
-                end = cut + 1 if cut >= 0 else end
             with suppress(TooLarge):
-                return self.look_ahead(start, end, self.families)
+                return self.look_ahead(start, chunk_end(self.text, start, self.end, STRETCH), self.families)
         self.known, self.families, self.changes = None, None, MOST_CHANGES
         return None
 
@@ -191,7 +190,7 @@ class BodyLines:
             or any(each.kind for each in declared)
             or any(name[0] == "%" for name in names)
         ):
-            stretch = Stretch(text, start, end, families)
+            stretch = Stretch(text, start, end, families, self.normalisation)
             stretch.own, stretch.inner = names, self.inner_names(declared)
             return stretch
 
@@ -204,7 +203,7 @@ class BodyLines:
             return tokens.of_all(words, own)
 
         inner = self.inner_names(declared)
-        stretch = Stretch(text, start, end, families, look)
+        stretch = Stretch(text, start, end, families, self.normalisation, look)
         stretch.ahead, stretch.own, stretch.inner = certain, own, inner
         return stretch
 

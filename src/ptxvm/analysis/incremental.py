@@ -22,6 +22,7 @@ from ptxvm.analysis.body_check import labels_in
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.debugging import Line
+from ptxvm.analysis.known_lines import STRETCH, Normalisation
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.repairs import near_opcodes
 from ptxvm.analysis.report import Report
@@ -32,6 +33,7 @@ from ptxvm.analysis.validate import validate
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.syntax import tree
+from ptxvm.syntax.chunks import chunks
 from ptxvm.syntax.outline import Outline, sketch
 from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
@@ -90,6 +92,7 @@ class IncrementalChecker:
         self.latest: dict[str, CheckedBody] = {}  # by their text alone
         self.mentions: dict[str, frozenset[str]] = {}  # the names that bodies mention, by their text
         self.labels: dict[str, frozenset[str]] = {}  # those of the labels of bodies that were found right
+        self.normalisation = Normalisation.remembered()
         self.read = 0  # the bodies that the last check has looked at
         self.waiting = 0  # those that it has left to the next one
         self._bound: Program | None = None
@@ -156,7 +159,7 @@ class RememberedBodies(Bodies):
 
     def __init__(self, outline: Outline, checker: IncrementalChecker, slice: int | None) -> None:
         super().__init__(outline)
-        self.checker = checker
+        self.checker, self.normalisation = checker, checker.normalisation
         self.syntax: list[Diagnostic] = []
         self.known: list[Diagnostic] = []
         self.looked_at: list[tuple[Key, Function, tree.Unread]] = []
@@ -249,7 +252,7 @@ class RememberedBodies(Bodies):
         """The names that a body may mention."""
         known = self.checker.mentions
         if text not in known:
-            known[text] = words_of(text)
+            known[text] = frozenset[str]().union(*map(words_of, chunks(text, STRETCH)))
         return known[text]
 
     def _checked(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block:
@@ -318,7 +321,7 @@ def places_of(text: str) -> LocPlaces:
 
 @lru_cache(maxsize=MOST_BODIES)
 def words_of(text: str) -> frozenset[str]:
-    """The names that a body may mention."""
+    """The names that a chunk of a body may mention."""
     return frozenset(_WORD.findall(text))
 
 

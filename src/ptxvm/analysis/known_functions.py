@@ -13,7 +13,7 @@ from ptxvm.analysis.names_ahead import BLOCK_MARK, OWN_MARK, WORD, is_opcode, na
 from ptxvm.analysis.scope import NameScope
 from ptxvm.syntax import tree
 from ptxvm.syntax.alike import KEPT_NAMES, names_in_head
-from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION
+from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, find_labels
 
 LONGEST = 1 << 12
 """The characters of a function that is known as a whole."""
@@ -122,8 +122,7 @@ def own_names(text: str, node: tree.Function | tree.Alike, body: tree.Unread, mo
         if "<" in found[1] and _FAMILY.search(found[1]):
             return None
         names += names_declared(found[1])
-    if text.find(":", body.start, body.end) >= 0:
-        names += CODE_LABEL.findall(text, body.start, body.end)
+    names += [label[1] for label in find_labels(CODE_LABEL, text, body.start, body.end)]
     own = OwnNames()
     for name in names:
         if name[0] != "%" and name not in KEPT_NAMES:

@@ -8,6 +8,7 @@ is a block that declares registers of its own.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import replace
@@ -18,6 +19,7 @@ from typing import ClassVar, NamedTuple
 from ptxvm.analysis.names_ahead import BLOCK_MARK, FAMILY_MARK, OWN_MARK, WORD
 from ptxvm.analysis.operand_forms import Forms
 from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, NameScope
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import ISA
 from ptxvm.isa.targets import Need
 from ptxvm.syntax import tree
@@ -34,6 +36,9 @@ LONGEST_BLOCK = 64
 
 STRETCH = 1 << 16
 """The characters of a body whose lines are looked at together: what they take in memory is some times that."""
+
+MOST_STRETCHES = 96
+"""The stretches that are remembered from one check to the next, where they are: twice those of a text of 50,000 lines."""
 
 MOST_LINES = 1 << 13
 """The lines of a kind that are kept; they are forgotten where there are more."""
@@ -181,23 +186,20 @@ class Stretch:
         text: str,
         start: int,
         end: int,
-        families: Iterable[UnifiedFamily],
+        families: Sequence[UnifiedFamily],
+        normalisation: Normalisation,
         look: Callable[[list[str]], list[str]] | None = None,
     ) -> None:
-        stretch = _WITHIN.sub(" ", text[start:end])
-        if stretch.count(";") > stretch.count("\n"):
-            stretch = _BETWEEN.sub(";\n", stretch)
         self.ahead, self.own, self.inner = set[str](), set[str](), frozenset[str]()
         self.depends_on_constants = False
-        self.starts = [*accumulate([len(line) + 1 for line in stretch.split("\n")], initial=start)]
+        stretch, lengths = normalisation.unified(text[start:end], tuple(families))
+        self.starts = [*accumulate(lengths, initial=start)]
         self.starts[-1] = end
-        stretch = with_sizes(stretch)
-        for family in families:
-            stretch = unified(stretch, family)
         if look is not None:
-            stretch = with_tokens(stretch, look)
-        self.lines = stretch.split("\n")
-        self.plain = without_constants(stretch).split("\n")
+            pieces = [*normalisation.words(stretch)]
+            pieces[1::2] = look(pieces[1::2])
+            stretch = "".join(pieces)
+        self.lines, self.plain = normalisation.lines(stretch)
 
     def number(self, place: int) -> int:
         """The number of the line with a place."""
@@ -259,6 +261,43 @@ class Stretch:
 def is_in(text: str, known: Sequence[AbstractSet[str]]) -> bool:
     """Has one of some sets a text?"""
     return any([text in lines for lines in known])  # noqa: C419 - a generator takes longer, for three of them
+
+
+def with_families(text: str, families: Iterable[UnifiedFamily]) -> tuple[str, Sequence[int]]:
+    """A text with its statements on lines of their own and one spelling for the registers of a family; the lengths of lines."""
+    text = _WITHIN.sub(" ", text)
+    if text.count(";") > text.count("\n"):
+        text = _BETWEEN.sub(";\n", text)
+    lengths = [len(line) + 1 for line in text.split("\n")]
+    text = with_sizes(text)
+    for family in families:
+        text = unified(text, family)
+    return text, lengths
+
+
+def in_words(text: str) -> list[str]:
+    """A text divided at its words, which stand at the odd places."""
+    return [sys.intern(piece) for piece in WORD.split(text)]
+
+
+def in_lines(text: str) -> tuple[list[str], list[str]]:
+    """The lines of a text, and the same with one constant of each kind."""
+    return text.split("\n"), without_constants(text).split("\n")
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """The steps from a text to the lines of a stretch, each of which tells by its text alone what it gives."""
+
+    unified: Callable[[str, tuple[UnifiedFamily, ...]], tuple[str, Sequence[int]]] = with_families
+    words: Callable[[str], list[str]] = WORD.split
+    lines: Callable[[str], tuple[list[str], list[str]]] = in_lines
+
+    @classmethod
+    def remembered(cls) -> Normalisation:
+        """Steps that remember the latest texts, for one who checks a text again after each edit."""
+        remember = lru_cache(MOST_STRETCHES)
+        return cls(remember(with_families), remember(in_words), remember(in_lines))
 
 
 _WORD = re.compile(rf"(?<![\w$%.:{OWN_MARK}])({OWN_MARK}?[$_A-Za-z][\w$]*)", re.ASCII)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ptxvm.algebra.types import Type
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import ISA
-from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, LABEL, LIST, NAMED_LIST, REGISTERS, VARIABLE
+from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, LABEL, LIST, NAMED_LIST, REGISTERS, VARIABLE, find_labels
 
 FAMILY_MARK = "\x01"
 """Stands before the number of a form, for a register of a family: `%r7` of `%r<100>`."""
@@ -107,10 +107,10 @@ def labels_ahead(text: str, start: int, end: int, labels: Sequence[str]) -> Sequ
     """Those of all labels of a body that are declared once, in its outermost block; none where its text cannot tell that."""
     if text.find("?", start, end) >= 0:
         return []
-    every = LABEL.findall(text, start, end) if NAMED_LIST.search(text, start, end) else labels
+    every = [label[1] for label in find_labels(LABEL, text, start, end)] if NAMED_LIST.search(text, start, end) else labels
     found = labels
     if has_braces(text, start + 1, end - 1):
-        places = with_depth(CODE_LABEL.finditer(text, start, end), text, start + 1, end - 1, 0)
+        places = with_depth(find_labels(CODE_LABEL, text, start, end), text, start + 1, end - 1, 0)
         found = [label[1] for label, depth in places if depth == 0]
     if len(set(found)) == len(found) == len(every):
         return found

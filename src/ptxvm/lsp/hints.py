@@ -23,8 +23,8 @@ from ptxvm.syntax import tree
 MOST_FUNCTIONS = 4096
 """The functions that are remembered; all are forgotten where there are more."""
 
-MOST_INSTRUCTIONS = 6000
-"""The instructions of a function that is looked at while one types; `ptxvm check --lint` takes any."""
+MOST_STATEMENTS = 6000
+"""The statements of a function that is looked at while one types; `ptxvm check --lint` takes any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ class Hints:
             key = (document.source.text[start:end], outside)
             known = self._known.get(key)
             if known is None:
-                known = self._known[key] = hints_of(function)
+                is_long = document.module.plain.count(";", start, end) > MOST_STATEMENTS  # which is known before it is read
+                known = self._known[key] = FunctionHints() if is_long else hints_of(function)
             yield start, known
 
     def inlay(self, document: Document, wanted: types.Range) -> list[types.InlayHint]:
@@ -84,8 +85,8 @@ def lints(document: Document, start: int, known: FunctionHints) -> list[Diagnost
 
 
 def hints_of(function: Function) -> FunctionHints:
-    """The hints of a function; none of one that is too long."""
-    if len(function.instructions) > MOST_INSTRUCTIONS or function.program is None:
+    """The hints of a function."""
+    if function.program is None:
         return FunctionHints()
     report, start = Report(function.program.source), function.node.start
     lint_function(function, report)

@@ -49,6 +49,7 @@ class Server(LanguageServer):
         self.tokens = semantic.Tokens()
         self._told: dict[str, types.SemanticTokens] = {}  # the tokens that the editor has, by URI
         self._due: dict[str, asyncio.TimerHandle | asyncio.Task[None]] = {}
+        self._answering = asyncio.Lock()  # is held by a request that is answered bit by bit
         for method, handler, options in HANDLERS:
             self.feature(method, options)(_bound(self, handler))
 
@@ -129,6 +130,8 @@ class Server(LanguageServer):
         for start, known in self.hints.of(document):
             found += lints(document, start, known)
             await asyncio.sleep(0)
+            async with self._answering:  # once no request waits for its tokens
+                pass
         if found:
             self._publish(document, [*self.found(document), *found])
 
@@ -188,6 +191,12 @@ class Server(LanguageServer):
         self, params: types.SemanticTokensParams | types.SemanticTokensDeltaParams
     ) -> types.SemanticTokens | None:
         """The semantic tokens of the newest version: requests and edits come between two pieces."""
+        async with self._answering:
+            return await self._tokens_of_newest(params)
+
+    async def _tokens_of_newest(
+        self, params: types.SemanticTokensParams | types.SemanticTokensDeltaParams
+    ) -> types.SemanticTokens | None:
         while (document := self.asked(params, lambda document: document)) is not None:
             pieces = []
             for each in self.tokens.of(document):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from lsprotocol import types
 
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.hover import declaration
 from ptxvm.lsp.names import Definition, NameKind
+from ptxvm.lsp.text import DocumentText
+from ptxvm.syntax.lexer import places
 
 SYMBOLS = {
     NameKind.KERNEL: types.SymbolKind.Function,
@@ -21,6 +24,9 @@ SYMBOLS = {
     NameKind.TABLE: types.SymbolKind.Array,
     NameKind.PROTOTYPE: types.SymbolKind.Interface,
 }
+
+RUNS = ("//", ".reg", ".b8", ".file")
+"""What lines begin with that are folded together."""
 
 _FOLDED = re.compile(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"|[{}]", re.DOTALL)
 
@@ -91,15 +97,23 @@ def _blocks(document: Document) -> Iterator[types.FoldingRange]:
 
 
 def _runs(document: Document) -> Iterator[types.FoldingRange]:
-    """Runs of at least two lines that start alike: with `//`, `.reg`, or the data of a section."""
-    text, first, before = document.text, 0, ""
-    for number, start in enumerate([*text.line_starts, len(text.text)]):
-        end = text.line_starts[number + 1] if number + 1 < len(text.line_starts) else len(text.text)
-        line = text.text[start:end].lstrip()
-        kind = next((mark for mark in ("//", ".reg", ".b8", ".file") if line.startswith(mark)), "")
-        if kind == before:
+    """Runs of at least two lines that begin alike: with `//`, `.reg`, or the data of a section."""
+    begins = sorted((line, mark) for mark in RUNS for line in _lines_that_begin(document.text, mark))
+    run = list[int]()
+    for (line, mark), (after, mark_after) in pairwise([*begins, (-1, "")]):
+        run.append(line)
+        if after == line + 1 and mark_after == mark:
             continue
-        if before and number - first > 1:
-            is_comment = types.FoldingRangeKind.Comment if before == "//" else None
-            yield types.FoldingRange(first, number - 1, kind=is_comment)
-        first, before = number, kind
+        if len(run) > 1:
+            yield types.FoldingRange(run[0], line, kind=types.FoldingRangeKind.Comment if mark == "//" else None)
+        run.clear()
+
+
+def _lines_that_begin(text: DocumentText, mark: str) -> Iterator[int]:
+    """The lines that begin with a mark, behind blanks."""
+    last = -1
+    for at in places(text.text, mark):
+        line = text.line(at)
+        if line != last and not text.text[text.line_starts[line] : at].strip():
+            yield line
+        last = line

@@ -56,15 +56,13 @@ _SOURCE_BEGIN = re.compile(r"\.source_begin[ \t]*(?=\n)")
 _SOURCE_END = re.compile(r"^[ \t]*\.source_end[ \t]*$", re.MULTILINE)
 """Between the two is a text in another language, on lines of its own (PTX 9.4)."""
 
-_PRINTED = re.compile(r"[^\n]")
 
-
-def places(text: str, character: str) -> Iterator[int]:
-    """Where a character stands."""
-    at = text.find(character)
+def places(text: str, part: str) -> Iterator[int]:
+    """Where a character, or a longer part, stands."""
+    at = text.find(part)
     while at >= 0:
         yield at
-        at = text.find(character, at + 1)
+        at = text.find(part, at + 1)
 
 
 def _sources(text: str) -> dict[int, tuple[int, int]]:
@@ -133,7 +131,7 @@ class PlainText:
                 continue
             if at in sources:
                 start, stop = sources[at]
-                blank = _PRINTED.sub(" ", text[start:stop])
+                blank = _blanks(text[start:stop])
             elif (found := _SKIPPED.match(text, at)) is not None:
                 (start, stop), blank = found.span(), self._blank(found)
             else:
@@ -149,7 +147,12 @@ class PlainText:
             return found
         if found[:2] == "/*" and (len(found) < 4 or found[-2:] != "*/"):
             self.unclosed_comment = match.start()
-        return _PRINTED.sub(" ", found) if "\n" in found else " " * len(found)
+        return _blanks(found)
+
+
+def _blanks(text: str) -> str:
+    """Spaces for a text, with its line ends."""
+    return "\n".join([" " * len(line) for line in text.split("\n")])
 
 
 # ── literals (PTX 4.5) ──────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ It takes the usual spelling only: what it finds is what the parser finds there, 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _NAME = r"(?![%$_](?![\w$]))[%$_A-Za-z][\w$]*"
 _NAME_OR_SINK = rf"(?:{_NAME}|_(?![\w$]))"
@@ -110,3 +111,20 @@ def parted(operands: str) -> list[str]:
         return operands.split(",")
     found = _PARTS.findall(operands)
     return found if ",".join(found) == operands else [operands]
+
+
+def find_labels(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """The matches of `LABEL` or `CODE_LABEL`, as `finditer` finds them: only lines with a colon are looked at."""
+    at, last = text.find(":", start, end), start
+    while at >= 0:
+        first = max(last, text.rfind("\n", start, at))
+        line_end = text.find("\n", at, end)
+        behind = line_end = end if line_end < 0 else line_end
+        while behind < end and text[behind] in BLANKS:  # what follows the colon may stand on a line below
+            behind += 1
+        for found in pattern.finditer(text, first, min(behind + 2, end)):
+            if found.start(1) >= line_end:
+                break
+            yield found
+            last = found.end()
+        at = text.find(":", line_end, end)

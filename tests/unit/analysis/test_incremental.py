@@ -12,7 +12,7 @@ from itertools import islice
 import pytest
 
 from ptxvm.algebra.float_environment import usual_arithmetic
-from ptxvm.analysis import expressions, incremental
+from ptxvm.analysis import body_lines, expressions, incremental
 from ptxvm.analysis.incremental import IncrementalChecker, whole
 from ptxvm.syntax.source import Source
 
@@ -315,3 +315,47 @@ def test_instructions_with_one_mistake_are_read_once_each(monkeypatch):
     found = checker.check(Source(text))
     assert 200 < len(bound) < 200 + 50
     assert found == oracle(text)
+
+
+LONG = TEXT.replace(
+    "    ret;",
+    "".join(
+        f"    mul.lo.s32 %r{n % 8}, %r{n * 3 % 8}, {n % 7};\n" if n % 200 else f"$L{n}:\n    @%p1 bra $L{(n + 600) % 2000};\n"
+        for n in range(2000)
+    )
+    + "    ret;",
+    1,
+)
+"""The module with a kernel of 2,000 instructions."""
+
+
+@pytest.fixture
+def short_stretches(monkeypatch):
+    """Some twenty stretches in the long body."""
+    for module in (body_lines, incremental):
+        monkeypatch.setattr(module, "STRETCH", 4096)
+
+
+@pytest.mark.usefixtures("short_stretches")
+@pytest.mark.parametrize("edit", ["\n", "    add.s32 %r1, %r2, 3;\n" * 20, "    .reg .f32 new;\n", "    add.s32 %r1, %r2;\n"])
+def test_of_a_long_body_only_the_stretches_near_an_edit_are_taken_apart(edit):
+    """The work that grows with the text is that of the stretches that are new, wherever the others have moved to."""
+    checker = IncrementalChecker()
+    checker.check(Source(LONG))
+    steps = (checker.normalisation.unified, checker.normalisation.lines)
+    before = [step.cache_info().misses for step in steps]
+    assert min(before) >= 12
+    at = LONG.index("$L600:")
+    text = LONG[:at] + edit + LONG[at:]
+    assert checker.check(Source(text)) == oracle(text)
+    assert max(step.cache_info().misses - known for step, known in zip(steps, before, strict=True)) <= 5
+
+
+@pytest.mark.usefixtures("short_stretches")
+@pytest.mark.parametrize("session", range(3))
+def test_random_edits_of_a_long_body_find_what_the_whole_module_has(session, rng):
+    random_edits = random.Random(int(rng.integers(2**32)) + session)
+    checker, text = IncrementalChecker(), LONG
+    for number in range(6):
+        text = LONG if number % 3 == 0 else edited(text, random_edits)
+        assert checker.check(Source(text)) == oracle(text), text

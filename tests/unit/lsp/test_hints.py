@@ -11,7 +11,7 @@ from lsprotocol.types import DiagnosticSeverity, DiagnosticTag, Position, Range
 from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.lsp.diagnostics import shown
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.hints import Hints, lints
+from ptxvm.lsp.hints import MOST_STATEMENTS, Hints, lints
 from ptxvm.lsp.text import DocumentText
 
 TEXT = """\
@@ -80,3 +80,12 @@ def test_a_function_that_has_moved_keeps_its_hints():
     after = [(hint.position.line, hint.label) for hint in hints.inlay(document(f"\n\n{TEXT}"), EVERYWHERE)]
     assert after == [(line + 2, label) for line, label in before]
     assert len(hints._known) == 1
+
+
+def test_a_long_function_is_not_read_for_its_hints(monkeypatch):
+    """Its statements are counted in the text: reading 50,000 of them takes more than half a second."""
+    long = TEXT.replace("    ret;", "    add.s32 %r1, %r1, 1;\n" * (MOST_STATEMENTS + 1) + "    ret;")
+    read = []
+    monkeypatch.setattr("ptxvm.lsp.hints.hints_of", read.append)
+    assert Hints(IncrementalChecker()).inlay(document(long), EVERYWHERE) == []
+    assert not read
