@@ -33,6 +33,7 @@ EXAMPLE = ROOT / "examples" / "saxpy.ptx"
 NOT_COPIED = (".git", ".venv*", ".cache", ".*_cache", ".hypothesis", "__pycache__", "node_modules", "build", "dist")
 LINK = re.compile(r"(?P<text>(?P<picture>!)?\[[^]]*\])\((?!https?:|#)(?P<path>[^)]+)\)")
 PIN = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)", re.MULTILINE)
+MOST_LINES = 150  # of the notes, as towncrier writes them
 COMMANDS = (
     ("ptxvm", "--version"),
     ("ptxvm", "check", "saxpy.ptx"),
@@ -157,9 +158,11 @@ def component(name: str, version: str) -> dict[str, object]:
 
 
 def notes(version: str) -> str:
-    """What has changed since the release before, from the fragments."""
+    """What has changed since the release before, from the fragments; refused where they are too many to read."""
     command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", version]
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True)  # noqa: S603 - ours
+    if (count := len(done.stdout.splitlines())) > MOST_LINES:
+        sys.exit(f"the notes have {count} lines, and at most {MOST_LINES} are read: merge the fragments of a theme in changes/")
     return done.stdout
 
 

@@ -6,7 +6,7 @@ asks for them), so it is cached: a module repeats few of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import takewhile
@@ -16,10 +16,13 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.operand_matching import match_operands
+from ptxvm.analysis.ptxas_missing import OPERATIONS, in_its_order, missed_for_operands
+from ptxvm.analysis.ptxas_modifiers import read_by_ptxas
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Severity
 from ptxvm.isa.access import base_of
 from ptxvm.isa.catalog import load_catalog
+from ptxvm.isa.catalog.warp import removed_on_volta
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
 from ptxvm.isa.operand_types import Shape, problem
@@ -80,6 +83,8 @@ class Recogniser:
     def judge(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Recognition:
         """Compute the verdict."""
         verdict = self.best(opcode, words, shapes, values)
+        if verdict.problems and (size := strange_size(opcode, shapes)):
+            verdict = replace(verdict, problems=of_strange_size(verdict.problems, size))
         if any(mentions_unknown(shape) for shape in shapes):
             return replace(verdict, undeclared=True)
         if verdict.problems and verdict.decoded is not None:
@@ -94,6 +99,7 @@ class Recogniser:
         def accepts(other: Words, order: tuple[Shape, ...]) -> bool:
             return self.accepts(decoded.form.opcode, other, order, values)
 
+        problems = self.of_missing_modifier(decoded, problems, words, lambda other: accepts(other, shapes))
         operands = [p for p in problems if p.code == "P0304"]
         if len(operands) > 1 or problems[0].code == "P0303":
             ways = (repairs.other_type, repairs.reordered) if operands else (repairs.reordered,)
@@ -104,6 +110,17 @@ class Recogniser:
             p if p.help or p.operand else replace(p, help=repairs.rule_help(p, decoded, words, shapes, accepts))
             for p in problems
         )
+
+    def of_missing_modifier(
+        self, decoded: Decoded, problems: tuple[Problem, ...], words: Words, accepts: Callable[[Words], bool]
+    ) -> tuple[Problem, ...]:
+        """The problems; of operands that another modifier brings, ptxas names the modifier."""
+        opcode, first = decoded.form.opcode, problems[0]
+        if first.code not in WRONG_OPERANDS or not accepts((*words, OPERATIONS.get(opcode, ""))):
+            return problems
+        here = Decoded(decoded.of, decoded.form, decoded.bound, version=self.version, target=self.target)
+        said, *others = missed_for_operands(opcode, removed_on_volta(here) or "")
+        return (replace(first, ptxas=said, consequence="\n".join(others)),)
 
     def misfit(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Problem:
         """The problem of modifiers that no form takes."""
@@ -121,23 +138,32 @@ class Recogniser:
         if found.ptxas.startswith(WHILE_READING):
             return self.read_on(found, opcode, words, shapes, values)
         at = words.index(found.word)
-        problems = self.least(opcode, (*words[:at], *words[at + 1 :]), shapes, values)
-        said = next((each.ptxas for each in problems if each.code in WRONG_OPERANDS), "")
-        return replace(found, ptxas=said, consequence="") if said else found
+        return self.beside(found, opcode, (*words[:at], *words[at + 1 :]), shapes, values)
+
+    def beside(self, found: Problem, opcode: str, others: Words, shapes: tuple[Shape, ...], values: Values) -> Problem:
+        """The problem of a modifier, with what ptxas says of the instruction without it; alone where it looks no further."""
+        if not candidates(opcode, others):
+            rest = lines_of(repairs.misfit(opcode, others, shapes, never, never))
+        else:
+            problems = self.least(opcode, others, shapes, values)
+            if wrong := next((each.ptxas for each in problems if each.code in WRONG_OPERANDS), ""):
+                return replace(found, ptxas=wrong, consequence="")
+            rest = [line for each in problems if each.code not in UNFIT for line in lines_of(each)]
+        if any(line.startswith(ALONE) for line in rest):
+            return replace(found, ptxas=rest[0], consequence="\n".join(rest[1:]))
+        said = lines_of(found)
+        first, *more = in_its_order([*said, *(line for line in rest if line not in said)])
+        return replace(found, ptxas=first, consequence="\n".join(more))
 
     def read_on(self, found: Problem, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Problem:
         """The problem of a modifier, with what ptxas says of the instruction when it has read on, a few modifiers far."""
-
-        def none(_: Words, __: tuple[Shape, ...]) -> bool:
-            return False
-
         said, last = found.consequence.splitlines(), found
         for _ in range(READ_ON):
-            words = repairs.read_by_ptxas(opcode, words, last.word)
+            words = read_by_ptxas(opcode, words, last.word)
             if candidates(opcode, words):
                 said += [each for p in self.least(opcode, words, shapes, values) for each in lines_of(p)]
                 break
-            last = repairs.misfit(opcode, words, shapes, none, none)
+            last = repairs.misfit(opcode, words, shapes, never, never)
             said += lines_of(last)
             if last.code != REFUSED or not last.ptxas.startswith(WHILE_READING):
                 break
@@ -267,8 +293,37 @@ def mentions_unknown(shape: Shape) -> bool:
 REFUSED = "P0305"
 """The code of a modifier that does not fit; ptxas judges the operands as if it were not there."""
 WRONG_OPERANDS = frozenset({"P0302", "P0303", "P0304"})
+ALONE = ("Unexpected instruction types", "Not a name of any known instruction")
+"""What ptxas says alone, whatever the other modifiers are."""
 WHILE_READING = ("Unknown modifier", "Multiple ", "Duplicate ")
 """What ptxas says of a modifier before it looks at the operands; all else only where these are right."""
+
+
+def strange_size(opcode: str, shapes: tuple[Shape, ...]) -> int:
+    """The number of elements of an operand in braces that no vector has; 0 if there is none."""
+    largest = MATRIX if opcode in WIDE else VECTOR
+    sizes = (len(shape.items) for shape in shapes if shape.kind == "vector")
+    return next((size for size in sizes if size > largest or size & (size - 1)), 0)
+
+
+def of_strange_size(problems: tuple[Problem, ...], size: int) -> tuple[Problem, ...]:
+    """The problems, of which ptxas tells the number of elements first."""
+    said = f"Illegal vector size: {size}"
+    if any(line == said for each in problems for line in lines_of(each)):
+        return problems
+    first = problems[0]
+    return (replace(first, ptxas=said, consequence="\n".join(lines_of(first))), *problems[1:])
+
+
+VECTOR, MATRIX = 4, 128
+"""The elements of the largest vector of most instructions, and of the largest operand of those on matrices."""
+WIDE = frozenset({"ld", "st", "mma", "wmma", "wgmma", "tcgen05"})
+"""Opcodes whose operands may have more elements than a vector."""
+
+
+def never(_: Words, __: tuple[Shape, ...]) -> bool:
+    """No modifiers are looked for that would do."""
+    return False
 
 
 READ_ON = 8

@@ -499,7 +499,7 @@ class Decoded:
         for words, wanted in self.of.required:
             hit = [written for written, word in words if word in present]
             if hit or not words:
-                found.append((hit[0] if hit else self.form.opcode, wanted))
+                found.append((hit[0] if hit else self.opcode, wanted))
         for condition, need in self.of.conditional_needs:
             if condition(self):
                 found.append((in_words(condition), parse_need(need)))

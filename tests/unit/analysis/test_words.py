@@ -214,6 +214,8 @@ def test_an_integer_that_no_float_holds_is_refused_as_others_are():
         ("mov.u32 %r1, %laneid.x;", "Unknown field '.x'"),
         ("add.f32 %f1,%f2,1.0f;", "Parsing error near 'f': syntax error"),
         ("; a comment", "Parsing error near ';': syntax error"),
+        ("sqrt.reg.f32 %f1, %f2;", "Parsing error near '.reg': syntax error"),
+        ("add.u32.entry %r1, %r2, %r3;", "Parsing error near '.entry': syntax error"),
         ("__syncthreads();", "Parsing error near ')': syntax error"),
     ],
 )  # fmt: skip
@@ -221,6 +223,9 @@ def test_ptxas_has_its_own_words(line, said):
     assert the_one(line)[1].ptxas == said
 
 
+GPU = "Illegal modifier '.gpu' for instruction '{}'"
+APPROX = ".approx modifier required for instruction"
+ROUNDS = "Illegal rounding modifier for instruction"
 SIZE = "Argument vector size mismatch for instruction 'ld'"
 
 
@@ -272,6 +277,67 @@ SIZE = "Argument vector size mismatch for instruction 'ld'"
         ("shf.wrap.b32 %r1, %r2, %r3, %r1;", ["Not a name of any known instruction: 'shf'"]),
         ("shf.foo.wrap.b32 %r1, %r2, %r3, %r1;", ["Unknown modifier '.foo'", "Not a name of any known instruction: 'shf'"]),
         ("shfl.sync.b32 %r1, %r2, 1, 31, -1;", ["Shuffle modifier required for instruction 'shfl'"]),
+        # A modifier is refused between what is missed before and behind it.
+        (
+            "setp.gpu.s32 %p1, %r1, %r2;",
+            [GPU.format("setp"), "Comparison modifier required for instruction 'setp'", GPU.format("setp")],
+        ),
+        (
+            "fma.gpu.f32 %f1, %f2, %f1, %f2;",
+            [GPU.format("fma"), GPU.format("fma"), "Rounding modifier required for instruction 'fma'"],
+        ),
+        (
+            "lg2.rn.f32 %f1, %f2;",
+            [".approx modifier required for instruction 'lg2'", "Illegal rounding modifier for instruction 'lg2'"],
+        ),
+        (
+            "tanh.gpu.f32 %f1, %f2;",
+            [f"{APPROX} 'tanh'", GPU.format("tanh"), GPU.format("tanh"), f"{APPROX} 'tanh'"],
+        ),
+        (
+            "red.global.rn.u32 [%rd1], 1;",
+            [
+                "Illegal operation '' for instruction 'red'",
+                "Operation  requires  type for instruction 'red'",
+                "Reduction operation is required for instruction 'red'",
+                "Illegal rounding modifier for instruction 'red'",
+            ],
+        ),
+        ("prefetch.global.rn [%rd1];", [f"{ROUNDS} 'prefetch'", "Cache level modifier required for instruction 'prefetch'"]),
+        ("mul.gpu.s32 %r1, %r2, %r3;", ["Unexpected instruction types specified for 'mul'"]),
+        ("mul24.s32 %r1, %r2, %r3;", ["Not a name of any known instruction: 'mul24'"]),
+        ("shl.b32.b32 %r1, %r2, 3;", ["Unexpected instruction types specified for 'shl'"]),
+        ("vote.sync.ballot.ballot.b32 %r1, %p1, -1;", ["Multiple vote modifiers specified"]),
+        ("ex2.f32 %f1, %f2;", [f"{APPROX} 'ex2'"] * 2),
+        (
+            "rcp.f64 %fd1, %fd2;",
+            [
+                "Rounding modifier or '.approx' modifier required for instruction 'rcp'",
+                "Rounding modifier required for instruction 'rcp'",
+            ],
+        ),
+        # Several that are missing have an order, too; an operand may tell which modifier it is.
+        (
+            "ldmatrix.sync.aligned.shared.b16 {%r1}, [%r2];",
+            [f"{each} modifier required for instruction 'ldmatrix'" for each in ("Shape", ".num")],
+        ),
+        (
+            "match.b32 %r1, %r2, -1;",
+            [".sync modifier required for instruction 'match'", "'.any' or '.all' modifier required for instruction 'match'"],
+        ),
+        (
+            "fence.sc;",
+            ["Scope modifier required for instruction 'fence'", "Modifier '.sc' requires scope with 'fence' instruction"],
+        ),
+        ("setp.lt.s32 %p1, %r1, %r2, %p1;", ["Boolean operation is required for instruction 'setp'"]),
+        (
+            "vote.ballot.b32 %r1, %p1, -1;",
+            [
+                ".sync modifier required for instruction 'vote'",
+                "Instruction 'vote' without '.sync' is not supported on .target sm_70 and higher from PTX ISA version 6.4",
+            ],
+        ),
+        ("shl.b64 %rd1, {%r1, %r2, %r3}, 3;", ["Illegal vector size: 3", "Arguments mismatch for instruction 'shl'"]),
         ("bar.sync.arrive 0;", ["Unknown modifier '.arrive'"]),
         ("add.clamp.s32 %r1, %r2, %r3;", ["Illegal modifier 'Clamp' for instruction 'add'"] * 2),
         (

@@ -1,11 +1,13 @@
-"""The addresses that a release has, where somebody says where the project is published."""
+"""The addresses of a release, and notes that can be read."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
 
-from release import absolute, with_addresses
+import pytest
+import release
+from release import absolute, notes, with_addresses
 
 ROOT = Path(__file__).parents[3]
 ADDRESS, TAG = "https://example.org/me/ptxvm", "v1.2.3"
@@ -27,3 +29,10 @@ def test_the_metadata_has_addresses():
     assert project["name"] == "ptxvm"
     assert project["urls"]["Repository"] == ADDRESS
     assert project["urls"]["Changelog"] == f"{ADDRESS}/blob/{TAG}/CHANGELOG.md"
+
+
+def test_notes_that_are_too_long_to_read_are_refused(monkeypatch):
+    assert notes("9.9").startswith("## 9.9")
+    monkeypatch.setattr(release, "MOST_LINES", 10)
+    with pytest.raises(SystemExit, match="at most 10 are read: merge the fragments of a theme"):
+        notes("9.9")

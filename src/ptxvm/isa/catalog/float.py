@@ -433,10 +433,14 @@ def says_how_it_rounds(i):
     """From PTX 1.4 on, .approx, .full or a rounding modifier says how exact the result is."""
     if i.version < (1, 4) or {"approx", "full", "rnd"} & set(i.bound):
         return None
+    of = f"required for instruction '{i.form.opcode}'"
     if "rnd" not in i.of.modifiers:
-        return f".approx modifier required for instruction '{i.form.opcode}'"
-    choice = "" if i.type is f64 else " or '.approx' modifier"
-    return f"Rounding modifier{choice} required for instruction '{i.form.opcode}'"
+        return Problem("P1203", f".approx modifier {of}", consequence=f".approx modifier {of}" * (i.form.opcode == "ex2"))
+    ptxas = f"Rounding modifier or '.approx' modifier {of}"
+    if i.type is not f64:
+        return ptxas
+    said = f"Rounding modifier {of}"
+    return Problem("P1203", said, ptxas=ptxas, consequence=said) if i.form.opcode == "rcp" else said
 
 
 for _function in (div, rcp, sqrt, rsqrt, sin, cos, lg2, ex2):
