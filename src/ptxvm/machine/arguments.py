@@ -207,6 +207,9 @@ class ParameterSlot:
 
     def _must_be_pointer(self, subject: str, memory: Memory) -> None:
         if not self._is_pointer(memory):
+            if self.pointer_bits == WIDE:
+                narrow = f"addresses have {memory.address_bits} bits in a module without `.address_size {WIDE}` (PTX 11.1.3)"
+                raise TypeError(f"{self} cannot take {subject}: {narrow}; write it below .target")
             hint = "bytes or a structured NumPy scalar" if self.count > 1 else "a NumPy scalar or a Python number"
             raise TypeError(f"{self} is passed by value and cannot take {subject}; pass {hint}")
 

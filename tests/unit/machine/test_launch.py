@@ -230,6 +230,14 @@ def test_what_does_not_fit_is_named(parameters, args, error, message):
         pack(parameters, args)
 
 
+@pytest.mark.parametrize(("given", "subject"), [(np.zeros(3), "an array"), (None, "a pointer")])
+def test_an_array_for_wide_parameters_of_a_module_with_narrow_addresses_is_told_why(given, subject):
+    """Without `.address_size` addresses have 32 bits (PTX 11.1.3)."""
+    narrow = "addresses have 32 bits in a module without `.address_size 64` (PTX 11.1.3); write it below .target"
+    with pytest.raises(TypeError, match=re.escape(f"argument 0 (`x`, .u64) cannot take {subject}: {narrow}")):
+        pack([X], [given], Memory(address_bits=32))
+
+
 def test_what_was_adopted_is_given_back_where_a_later_argument_is_wrong():
     memory = Memory()
     with pytest.raises(ValueError, match="does not fit"):
