@@ -322,7 +322,7 @@ def print_counters(result: ptxvm.LaunchResult, before: tuple[float, float] | Non
         compiled = f"compiled in {compiling:.3f} s, " if compiling else ""
         rate = result.thread_instructions / running / 1e6
         took = f"read in {reading:.3f} s, {compiled}ran in {running:.6f} s"
-        console().print(Text(f"{took}: {rate:,.1f} million thread-instructions a second"), soft_wrap=True)
+        console().print(Text(f"{took}: {rate:,.1f} million thread-instructions a second"), soft_wrap=not sys.stdout.isatty())
 
 
 def print_dump(request: RunRequest) -> int:

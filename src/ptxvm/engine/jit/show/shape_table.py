@@ -21,16 +21,17 @@ from ptxvm.isa.special_registers import WARP
 
 HEADINGS = ("line", "instruction", "value", "memory, control")
 WIDEST = 44  # columns of an instruction
-LEGEND = (
-    """\
-A value is a constant (= 5), uniform (one scalar for all lanes), affine in the number of the lane (base + 4·lane; u is
-a scalar that the code computes, lane%16 and lane/16 count within and between groups of 16 lanes), or varies (a vector).
-Memory: one place for all lanes is a broadcast or a single store; rows are contiguous, for some lanes each, or permuted
-between memory and the lanes; gathers, scatters and accesses lane by lane are slow.  Control: lanes stay together, or
-may part and meet again; a warp that is "together, else masked" goes on in the masked version if its lanes part; CTAs
-of a large launch run a loop in step if it strides by the size of the grid; what is masked has no shapes here."""
-    ""
-)
+LEGEND = """\
+A value is a constant (= 5), uniform (one scalar for all lanes), affine in the
+number of the lane (base + 4·lane; u is a scalar that the code computes, lane%16
+and lane/16 count within and between groups of 16 lanes), or varies (a vector).
+Memory: one place for all lanes is a broadcast or a single store; rows are
+contiguous, for some lanes each, or permuted between memory and the lanes;
+gathers, scatters and accesses lane by lane are slow.  Control: lanes stay
+together, or may part and meet again; a warp that is "together, else masked"
+goes on in the masked version if its lanes part; CTAs of a large launch run a
+loop in step if it strides by the size of the grid; what is masked has no shapes
+here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,13 @@ def title(kernel: KernelContext) -> str:
     block = " × ".join(str(n) for n in (x, y, z) if n > 1) or "1"
     padded = f", rows padded to {kernel.rows.lanes[0]} lanes" if kernel.rows.padded else ""
     if not kernel.straight:
-        how = "lanes may part anywhere: a vector has the lanes of one warp, with masks"
+        how = "lanes may part anywhere, one warp at a time with masks"
     elif kernel.width == WARP:
         how = "whole warps, one at a time"
     else:
-        how = f"whole warps, {kernel.width // WARP} abreast: a vector has {kernel.width} lanes"
-    live = f"at most {most_registers(kernel)} vector registers live"
-    return f"{kernel.function.name}, CTAs of {block} threads{padded}: {how}; {live}"
+        how = f"whole warps, {kernel.width // WARP} abreast"
+    size = f"CTAs of {block} threads{padded}; a vector has {kernel.width} lanes"
+    return f"{kernel.function.name}: {how}\n{size}\nat most {most_registers(kernel)} vector registers live"
 
 
 def cells(row: TableRow) -> tuple[str, str, str, str]:
