@@ -23,6 +23,8 @@ ALLOWED = {
     "syntax": "the parser makes opcodes and words of text",
     "analysis/recognise.py": "finds the declaration of an instruction by its opcode and words",
     "analysis/repairs.py": "suggests what was meant by an opcode or a word that no declaration has",
+    "analysis/ptxas_missing.py": "has ptxas's words for an opcode whose modifiers no declaration has",
+    "analysis/ptxas_modifiers.py": "has ptxas's words for a modifier that no declaration has",
     "analysis/validate.py": "marks the opcode and the words of a wrong instruction in a diagnostic",
     "analysis/naming.py": "recognises opcodes of PTX that stand where a name should",
     "reference": "lists the declarations by opcode",

@@ -116,7 +116,7 @@ class Recogniser:
     ) -> tuple[Problem, ...]:
         """The problems; of operands that another modifier brings, ptxas names the modifier."""
         opcode, first = decoded.form.opcode, problems[0]
-        if first.code not in WRONG_OPERANDS or not accepts((*words, OPERATIONS.get(opcode, ""))):
+        if first.code not in WRONG_OPERANDS or opcode not in OPERATIONS or not accepts((*words, OPERATIONS[opcode])):
             return problems
         here = Decoded(decoded.of, decoded.form, decoded.bound, version=self.version, target=self.target)
         said, *others = missed_for_operands(opcode, removed_on_volta(here) or "")
