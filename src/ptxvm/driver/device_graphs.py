@@ -23,6 +23,7 @@ from ptxvm.driver.memory import MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.running_graph import RUNNING, RunningGraph
 from ptxvm.machine.streams import Stream
+from ptxvm.machine.unwritten import written
 
 MOST_FORGOTTEN, MOST_TAILS = 120, 255  # launches of a graph by its kernels: those they forget, and tail launches
 WORKING, CHILD = (0, 1, 2), 4  # CUgraphNodeType: kernels, copies and fills; child graphs
@@ -65,6 +66,7 @@ class DeviceGraph:
         self.executable, self.block, self.context = executable, block, context
         self.uploaded: tuple[Task, ...] = ()
         ctypes.memset(block.address, 0, ctypes.sizeof(Record))
+        written(block.address)
         self.record = Record.from_address(block.address)
         self.record.state = State.NOT_UPLOADED if executable.is_for_device else State.NEVER
 

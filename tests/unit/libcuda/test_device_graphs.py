@@ -10,6 +10,7 @@ import pytest
 from test_conditional_nodes import EMPTY, add, append, described, kernel
 from test_streams import check_for
 
+from ptxvm.driver import memory
 from ptxvm.driver.launch_checks import FINDINGS
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import InstantiateParameters
@@ -222,3 +223,11 @@ def test_nothing_orders_a_graph_that_is_forgotten_and_later_nodes(device, monkey
     run(device, executable(device, launching(device, other, stream), append(device, 3), flags=0))
     assert bool(FINDINGS.seen) is races
     assert not device.flag.value
+
+
+def test_the_record_that_launches_are_entered_in_counts_as_written(device, monkeypatch):
+    check_for(monkeypatch, "init")
+    monkeypatch.setattr(memory, "follows_values", lambda: True)
+    last = executable(device, append(device, 2))
+    assert run(device, executable(device, launching(device, last, TAIL), append(device, 1), flags=0)) == 12
+    assert not FINDINGS.seen

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.isa.effects import Verb
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,7 @@ FIELDS = [
     "settle",
     # of an instrumented kernel
     "epoch", "cta_epoch", "grid_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks", "clocks",
-    "register_masks", "copies",
+    "register_masks", "copies", "row_tags",
     # of a profiled one
     "counters", "places", "place_count",
     # of a recorded one
@@ -35,7 +36,7 @@ FIELDS = [
 POINTERS = {
     "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
     "records", "states", "cta_barriers", "saved", "stack_used", "windows", "left", "clocks", "register_masks", "copies",
-    "counters", "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans", "settle",
+    "row_tags", "counters", "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans", "settle",
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls has no bound
 MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes stores through them non-temporal
@@ -49,6 +50,8 @@ ROWS = 64
 ROW = ("start", "end", "origin", "flags")
 REACHED = {Space.GENERIC: 1, Space.GLOBAL: 2, Space.CONST: 4, Space.PARAM: 8, Space.SHARED: 16, Space.LOCAL: 32}
 WRITABLE = 64
+NOTED = {Verb.READ: 128, Verb.WRITE: 256, Verb.UPDATE: 128 | 256}
+"""In instrumented code: the host has noted that the kernel accesses it so, and `row_tags` tells where its tags are."""
 
 # Bytes of the record of a suspended warp before the lane masks of its nodes; the second word is the node that ran last.
 HEADER = 64

@@ -14,14 +14,15 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.outputs import only_writes
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine.jit.abi.launch_record import AT, Record
+from ptxvm.engine.jit.abi.launch_record import AT, NOTED, ROWS, Record
 from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.checks import spare_memory
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, Tags
 from ptxvm.engine.jit.memory.cta_clocks import CLOCKS
-from ptxvm.engine.jit.run.callbacks import Callbacks
+from ptxvm.engine.jit.run.callbacks import Callbacks, flags
 from ptxvm.engine.jit.run.runner import address, aligned
 from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
@@ -133,13 +134,14 @@ class ObservedLaunch:
             return
         shared = calls.windows[Space.SHARED].allocation
         tags = self.tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, self.written, record)
-        calls.renumber = RENUMBER(tags.renumber)
+        calls.renumber, calls.row_tags = RENUMBER(tags.renumber), np.zeros(ROWS, np.uint64)
         fields = {
             "epoch": tags.epoch,
             "grid_epoch": tags.epoch,
             "renumber": address(calls.renumber),
             "shadow": tags.displacement(shared),
             "reads": tags.distance,
+            "row_tags": calls.row_tags.ctypes.data,
         }
         for name, value in fields.items():
             record[AT[name]] = value % (1 << 64)
@@ -163,6 +165,7 @@ class ObservedCallbacks(Callbacks):
     renumber: CFuncPtr
     observed: ObservedLaunch
     tags: Tags | None = None
+    row_tags: npt.NDArray[np.uint64]  # of the rows of the table that compiled code searches: displacements, as sites have
     clocks: npt.NDArray[np.uint32] | None = None
     copies: Bytes | None = None  # the logs of asynchronous copies
     masks: Bytes | None = None  # of registers: the lanes that have written them
@@ -181,6 +184,8 @@ class ObservedCallbacks(Callbacks):
         found = table.find(int(addresses[lanes[0]]))
         if found is not None:
             self._remember(number, site, found, int(addresses[lanes[0]]))
+            if self.tags is not None and found.home is None:
+                self._enter_noted(site, found, self.tags)
 
     def _note(self, site: Site, reached: Sequence[Allocation]) -> None:
         """Note what an access reads, and save what it writes."""
@@ -191,9 +196,16 @@ class ObservedCallbacks(Callbacks):
                 self.observed.save(allocation)
 
     def learn(self, allocation: Allocation) -> None:
-        """Enter an allocation in the table that compiled code searches, unless reading it is to be noted."""
-        if allocation not in self.observed.unread:
+        """Enter an allocation in the table that compiled code searches, unless its accesses are to be noted."""
+        if self.tags is None and allocation not in self.observed.unread:
             super().learn(allocation)
+
+    def _enter_noted(self, site: Site, allocation: Allocation, tags: Tags) -> None:
+        """Enter an allocation there with its tags, for accesses like one that has been noted."""
+        alone = site.writing and only_writes(self.facts.bound(self.image, site.instruction))
+        verb = Verb.WRITE if alone else Verb.UPDATE if site.writing else Verb.READ
+        number = self.enter(allocation, flags(allocation.space, allocation.writable) | NOTED[verb])
+        self.row_tags[number] = tags.of_site(allocation, writing=site.writing) % (1 << 64)
 
     def look_up(self, work: Work, operands: Operands) -> None:
         """Check the tags of the bytes that a texture look-up reads."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
@@ -17,25 +16,17 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import (
     addressing,
-    allocation_search,
     atomics,
     cta_clocks,
-    gather_checks,
     in_windows,
-    index_checks,
     joined_loads,
-    lane_ends,
     prefetches,
     row_windows,
-    slow_path,
     streaming_stores,
-    variable_bounds,
 )
+from ptxvm.engine.jit.memory.bounds import WINDOWS, Bounds
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
-from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
-from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
-from ptxvm.engine.jit.memory.touched_bytes import TouchedBytes
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.host_queries import IsInSpace, PhaseGoesOn, ReplicaDistance
 from ptxvm.engine.jit.node.node import NodeBuilder
@@ -44,7 +35,6 @@ from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine import settings
 from ptxvm.machine.window import NOWHERE, RANK
 
-WINDOWS = (Space.SHARED, Space.LOCAL)
 ORDERS: dict[FenceKind, str] = {
     Order.SC: "seq_cst",
     Order.ACQ_REL: "acq_rel",
@@ -61,7 +51,8 @@ class Memory(Port):
     def __init__(self, at: NodeBuilder, bound: Bound) -> None:
         super().__init__(at, bound)
         self.addressing = addressing.Addressing(at, bound)
-        self.cluster, self.in_cluster = ClusterAddresses(at), False
+        self.bounds = Bounds(at, bound, self.addressing)
+        self.cluster = ClusterAddresses(at)
         self.access = Access(Verb.READ, Space.GENERIC)
 
     def _count(self, address: Raw) -> None:
@@ -103,7 +94,7 @@ class Memory(Port):
             self.at.note(f"row window, or {self.at.notes[self.at.position]}")
             return [Value(self.alg, type, Varying(name)) for name in found]
         loader = joined_loads.Loader(
-            good=lambda first, extent: self._good_run(space, first, size, extent),
+            good=lambda first, extent: self.bounds.good_run(space, first, size, extent),
             together=lambda first, elements: self._together(space, type, size, first, elements),
             alone=lambda bound, own: Memory(self.at, bound)._load_alone(space, type, own, count),  # noqa: SLF001 - its own kind
         )
@@ -136,51 +127,24 @@ class Memory(Port):
     def _together(self, space: Space, type: Type, each: int, first: Raw, elements: int) -> list[str]:
         """Load neighbouring elements that have been checked, for instructions that load so many bytes each."""
         llvm, pointer = scalar_type(type), ""
-        if self._records(space):
-            self._record_run(space, each, first, type.bytes * elements)
+        if self.bounds.records(space):
+            self.bounds.record_run(self.access, space, each, first, type.bytes * elements)
         if isinstance(first, Affine) and not first.terms:
             pointer = self.addressing.pointer(space, first)
         if not pointer:
             return self.addressing.load(space, llvm, type.bytes, first, elements)
         return [self._load_one(llvm, pointer, n * type.bytes, type.bytes) for n in range(elements)]
 
-    def _good_run(self, space: Space, first: Raw, size: int, extent: int) -> str:
-        """Are accesses of a size, side by side over an extent, in the window, or in the last allocation of the first one?"""
-        log = size.bit_length() - 1
-        more = extent - size >> log
-        if space in WINDOWS:
-            low = self.alg.cast("resize", u64, u32, first, "rn")
-            return self._all_lanes(u32, low, log, "0", str(max(self._window_bound(space, size) - more, 0)))
-        site = self.at.site(self.bound, space, size, 0, writing=False)
-        if self.at.kernel.scalar and isinstance(first, Affine):
-            return self._last_of_run(site, first, size, more)
-        room = ("i64", self.at.site_field(site, 2))
-        begin, bound = self.at.site_field(site, 0), self.code.intrinsic("i64", "llvm.usub.sat.i64", room, ("i64", str(more)))
-        if isinstance(first, Affine):
-            if (good := self._good_ends(first, 64, log, begin, lambda: bound)) is not None:
-                return good
-            if self.at.active_vector() is None:
-                return lane_ends.in_box(self.alg, first, size, begin, bound)
-        return self._all_lanes(u64, first, log, begin, bound)
-
-    def _last_of_run(self, site: int, first: Affine, size: int, more: int) -> str:
-        """Is the last of some elements in the last allocation, and as far from its beginning as the first one needs?"""
-        last = text("i64", self.alg.scalar("add", 64, first.base, more * size))
-        distance = self.code.emit(f"sub i64 {last}, {self.at.site_field(site, 0)}")
-        steps = self._turned("i64", distance, size.bit_length() - 1)
-        inside = self.code.emit(f"icmp ult i64 {steps}, {self.at.site_field(site, 2)}")
-        return self.code.emit(f"and i1 {inside}, {self.code.emit(f'icmp uge i64 {steps}, {more}')}")
-
     def _load_alone(self, space: Space, type: Type, raw: Raw, count: int) -> list[Value]:
         size = type.bytes * count
         llvm = scalar_type(type)
         one = space is not Space.LOCAL or self.at.kernel.scalar
         if one and isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying):
-            pointer = self._checked(space, raw, size, writing=False)
+            pointer = self.bounds.checked(self.access, space, raw, size)
             self.at.note("broadcast" if raw.bank is None else "")
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
             return [Value(self.alg, type, Affine(name)) for name in names]
-        self._checked(space, raw, size, writing=False)
+        self.bounds.checked(self.access, space, raw, size)
         if space is Space.LOCAL and self.at.kernel.local_grain:
             self.at.note(InterleavedLocal.kind(raw, writing=False))
             rows = InterleavedLocal(self.at, self.addressing).load(llvm, type.bytes, raw, count)
@@ -204,7 +168,7 @@ class Memory(Port):
         self.access = Access.of(Verb.WRITE, space, type, count, **attributes)
         bound = self.bound if weak and space is Space.GLOBAL else None
         waits = self.at.stores.waits(space, type.bytes, raw, count, bound) if weak else None
-        pointer = self._checked(space, raw, size, writing=True)
+        pointer = self.bounds.checked(self.access, space, raw, size)
         self._count(address.raw)
         if self._follows_mbarriers(space):
             cta_clocks.mbarrier_made(self.at, self.access, self._offsets(raw))
@@ -237,7 +201,7 @@ class Memory(Port):
         if word is Space.SHARED and self.at.kernel.cluster_size > 1:
             if space is Space.SHARED_CLUSTER:
                 self.cluster.check(self.bound, address, size)
-                self.in_cluster = True
+                self.bounds.in_cluster = True
                 return Space.GENERIC, self.cluster.to_generic(address).raw
             return word, self.cluster.own_offset(raw)
         if word is Space.LOCAL:
@@ -254,250 +218,6 @@ class Memory(Port):
     def flat(self, space: Space, raw: Raw) -> Raw:
         """An address of a window as a generic one."""
         return self.addressing.flat(space, raw)
-
-    # ── the check ───────────────────────────────────────────────────────────────────────
-
-    def _checked(self, space: Space, raw: Raw, size: int, *, writing: bool) -> str:
-        """Check an access; returns its pointer if it is uniform, else nothing."""
-        code = self.code
-        if isinstance(raw, Affine) and raw.bank is not None and 0 <= raw.bank <= self.at.bank_size - size and not writing:
-            return code.emit(f"getelementptr i8, ptr %params, i64 {raw.bank}")
-        if self.at.kernel.trusted:
-            return self.addressing.pointer(space, raw) if isinstance(raw, Affine) and not raw.terms else ""
-        span = self._span(space, raw, size)
-        site = self.at.site(self.bound, space, size, span, writing=writing)
-        # Under the checks the first access of a site has its allocation saved, and the place of its tags found.
-        asks = self.at.kernel.tagged or (self.at.kernel.shadow is not None and writing)
-        within = not asks and variable_bounds.certain(self.at, space, raw, size, writing=writing)
-        if not within and not self._compared_together(space, raw, size):
-            if self.at.kernel.tagged or not variable_bounds.in_own_stack(self.at, self.addressing, space, raw, size):
-                self._compare(site, space, raw, size)
-            variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
-        if self.at.kernel.shadow is not None:
-            check = ShadowCheck(self.at, self.addressing, self.at.kernel.shadow, in_cluster=self.in_cluster)
-            check.check(site, space, raw, size, self.access)
-        if isinstance(raw, Affine) and not raw.terms:
-            return self.addressing.pointer(space, raw)
-        return ""
-
-    def _compared_together(self, space: Space, raw: Raw, size: int) -> bool:
-        """Is the access covered by a check of the window, or of its variable, that other accesses of the node share?"""
-        if space is not Space.SHARED:
-            return False
-        held = variable_bounds.part(self.at, self.bound, space) or (0, self.at.window_size(space))
-        low = self.alg.cast("resize", u64, u32, raw, "rn")
-        return self.at.ranges.covers(low, size, held)
-
-    def _compare(self, site: int, space: Space, raw: Raw, size: int) -> None:
-        """Check a single access against the window, or the last allocation of its site."""
-        code = self.code
-        apart = self.at.caches_bounds or self.at.kernel.tagged or self.at.kernel.recorded
-        together = space in WINDOWS or not apart
-        if isinstance(raw, Varying) and together:
-            self._compare_lanes(site, space, raw, size)
-            return
-        good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
-        if good == "true":
-            return
-        slow, onward = code.label(), code.label()
-        records = self._records(space) and not self._is_uniform(raw)
-        quick, allowed = (code.label(), code.label()) if records else (onward, onward)
-        code.branch(good, quick, slow, likely=True)
-        with code.scope():
-            code.block(slow)
-            self.at.stores.write_aside()
-            self._slow(site, space, raw, size, allowed)
-        if records:
-            with code.scope():
-                code.block(allowed)
-                self._touched(space).of_lanes(raw, size)
-                code.jump(onward)
-            with code.scope():
-                code.block(quick)
-                self._touched(space).of_site(site, raw, size)
-                code.jump(onward)
-        code.block(onward)
-        if self._records(space) and isinstance(raw, Affine) and not records:
-            self._touched(space).of_address(raw, size)
-
-    def _records(self, space: Space) -> bool:
-        """Does the code note what it accesses in a space?"""
-        return self.at.kernel.recorded and space in (Space.GLOBAL, Space.GENERIC)
-
-    def _touched(self, space: Space) -> TouchedBytes:
-        return TouchedBytes(self.at, self.addressing, replace(self.access, space=space))
-
-    def _is_uniform(self, raw: Raw) -> bool:
-        """Do all lanes access one address, and is there such a lane?"""
-        return isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying)
-
-    def _record_run(self, space: Space, each: int, first: Raw, size: int) -> None:
-        """Note loads of neighbouring elements, which are all in the last allocation of their site."""
-        touched = self._touched(space)
-        if isinstance(first, Affine) and self._is_uniform(first):
-            touched.of_address(first, size)
-        else:
-            touched.of_site(self.at.site(self.bound, space, each, 0, writing=False), first, size)
-
-    def _compare_lanes(self, site: int, space: Space, raw: Varying, size: int) -> None:
-        """Check each lane, by a shared function that has the slow path too."""
-        code, lanes = self.code, self.at.active_vector()
-        type, addresses = (u32, self.alg.cast("resize", u64, u32, raw, "rn")) if space in WINDOWS else (u64, raw)
-        arguments = [("ptr", slow_path.ROOM), *[word[1:] for word in slow_path.CALLER], ("i64", str(site))]
-        arguments.append((self.alg.vector_type(type), self.alg.vector(type, addresses)))
-        if lanes is not None:
-            arguments.append((f"i{self.width}", code.mask_bits(lanes)))
-        shape = self._shape(site, space, raw, size)
-        piece = gather_checks.allowed(
-            code.unit, shape, type, lambda: "" if shape.asks_host else allocation_search.helper(self.at.kernel)
-        )
-        onward, exact = code.label(), code.label()
-        low, bound = (self.at.site_field(site, n) for n in (0, 2)) if type is u64 else ("", "")
-        if type is u64 and (quick := index_checks.inside(self.at, raw, size.bit_length() - 1, low, bound)) is not None:
-            code.branch(quick, onward, exact, likely=True)
-            code.block(exact)
-        code.branch(code.call("i1", piece, *arguments, pure=False), onward, "fault", likely=True)
-        code.block(onward)
-
-    def _slow(self, site: int, space: Space, raw: Raw, size: int, onward: str) -> None:
-        """The slow path: search all allocations; the warp faults if the access is refused."""
-        code = self.code
-        lanes, window, tagged = self.at.active_vector(), space in WINDOWS, self.at.kernel.tagged
-        shape = self._shape(site, space, raw, size)
-        words = [(slow_path.SITE, "i64", str(site))]
-        if lanes is not None:
-            words += [(slow_path.MASKS + n, "i32", code.warp_bits(lanes, n)) for n in code.warps()]
-        if isinstance(raw, Affine):
-            known = (raw.base, *(u for _, u in raw.moving))
-            words += [(slow_path.ADDRESS + n, "i64", text("i64", u)) for n, u in enumerate(known)]
-        else:
-            held = f"<{self.width} x i64>"
-            lanes_at = self.alg.vector(u64, self.alg.low_half(raw) if window else raw)
-            where = code.emit(f"getelementptr i64, ptr {slow_path.ROOM}, i64 {slow_path.ADDRESS}")
-            code.run(f"store {held} {lanes_at}, ptr {where}, align 64")
-        allowed = slow_path.ask(code, shape, "" if shape.asks_host else allocation_search.helper(self.at.kernel), words)
-        if not self.at.caches_bounds and (not tagged or window):
-            code.branch(allowed, onward, "fault", likely=True)
-            return
-        kept = code.label()
-        code.branch(allowed, kept, "fault", likely=True)
-        code.block(kept)
-        self.at.reload_site(site)
-        if not tagged or window:
-            code.jump(onward)
-            return
-        # All lanes must be in one allocation, whose tags the site has now.
-        code.branch(self._exact(site, space, raw, size), onward, "suspect", likely=True)
-
-    def _shape(self, site: int, space: Space, raw: Raw, size: int) -> slow_path.CheckKind:
-        """The shape of the question that the slow path asks."""
-        full, window, kernel = self.at.active_vector() is None, space in WINDOWS, self.at.kernel
-        fixed = isinstance(raw, Affine) and constant_offsets(raw, self.width) is not None
-        tests_lanes = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
-        found = kernel.sites.all[site]
-        asks_host = window or kernel.tagged or (kernel.shadow is not None and found.writing)  # which saves what is written
-        return slow_path.CheckKind(
-            width=self.width,
-            terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Affine) else None,
-            window=self._window_bound(space, size) if window else None,
-            asks_host=asks_host, tests_lanes=tests_lanes, full=full,
-            size=size, span=found.span, need=allocation_search.need(space, writing=found.writing),
-        )  # fmt: skip
-
-    def _span(self, space: Space, raw: Raw, size: int) -> int:
-        """The span of the lanes if it is constant, else 0; the bounds of the site allow for it."""
-        if space in WINDOWS or not isinstance(raw, Affine):
-            return 0
-        box = LaneOffsets.of(raw, self.width)
-        return box.span if box is not None and box.fits(size) else 0
-
-    def _exact(self, site: int, space: Space, raw: Raw, size: int) -> str:
-        """Is each active lane in bounds, tested lane by lane?"""
-        log = size.bit_length() - 1
-        if space in WINDOWS:
-            low = self.alg.cast("resize", u64, u32, raw, "rn")
-            return self._all_lanes(u32, low, log, "0", str(self._window_bound(space, size)))
-        return self._all_in_allocation(site, raw, log)
-
-    def _all_in_allocation(self, site: int, raw: Raw, log: int) -> str:
-        return self._all_lanes(u64, raw, log, self.at.site_field(site, 0), self.at.site_field(site, 2))
-
-    def _window_bound(self, space: Space, size: int) -> int:
-        """How many elements of a size a window holds."""
-        room = self.at.window_size(space)
-        return ((room - size) >> (size.bit_length() - 1)) + 1 if room >= size else 0
-
-    def _good_window(self, space: Space, raw: Raw, size: int) -> str:
-        """Is the offset of each lane aligned and in the window?  One comparison decides both."""
-        log = size.bit_length() - 1
-        bound = self._window_bound(space, size)
-        low = self.alg.cast("resize", u64, u32, raw, "rn")
-        if isinstance(low, Affine):
-            box = LaneOffsets.of(low, self.width)
-            fits = box is not None and box.fits(size)
-            first = self.alg.scalar("add", 32, low.base, box.least) if box is not None else ""
-            last = bound - (box.span >> log) if box is not None else 0
-            if fits and isinstance(first, int) and not first % size and first >> log < last:
-                return "true"
-            if (good := self._good_ends(low, 32, log, "0", lambda: str(bound))) is not None:
-                return good
-            if fits:
-                turned = self._turned("i32", text("i32", first), log)
-                return self.code.emit(f"icmp ult i32 {turned}, {max(last, 0)}")
-        return self._all_lanes(u32, low, log, "0", str(bound))
-
-    def _good(self, site: int, raw: Raw, size: int) -> str:
-        """Is the access in the last allocation of its site?"""
-        code, log = self.code, size.bit_length() - 1
-        low = self.at.site_field(site, 0)
-        bound = self.at.site_field(site, 1)
-        if isinstance(raw, Affine):
-            if (good := self._good_ends(raw, 64, log, low, lambda: self.at.site_field(site, 2))) is not None:
-                return good
-            box = LaneOffsets.of(raw, self.width)
-            if box is not None and box.fits(size):
-                if box.span != self.at.kernel.sites.all[site].span:
-                    return self._all_in_allocation(site, raw, log)
-                first = self.alg.scalar("add", 64, raw.base, box.least)
-                offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
-                return code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {bound}")
-            return lane_ends.in_box(self.alg, raw, size, low, bound)
-        return self._all_in_allocation(site, raw, log)
-
-    def _good_ends(self, raw: Affine, bits: int, log: int, low: str, bound: Callable[[], str]) -> str | None:
-        """Are the first and the last active lane in the allocation?  None unless lanes are masked and at equal distances."""
-        lanes = self.at.active_vector() if raw.terms else None
-        found = lane_ends.Progression.of(self.alg, raw, bits, throughout=True) if lanes is not None else None
-        return lane_ends.inside(self.code, found, lanes or "", bits, log, low, bound()) if found is not None else None
-
-    def _turned(self, llvm: str, offset: str, log: int) -> str:
-        """Rotate the low bits to the top, where they make an unaligned offset too large."""
-        if not log:
-            return offset
-        return self.code.intrinsic(llvm, f"llvm.fshr.{llvm}", (llvm, offset), (llvm, offset), (llvm, str(log)))
-
-    def _all_lanes(self, type: Type, raw: Raw, log: int, low: str, bound: str) -> str:
-        """Is each active lane a multiple of a size from `low`, and within `bound` elements?"""
-        if self.at.kernel.scalar and isinstance(raw, Affine):
-            distance = self.code.emit(f"sub {scalar_type(type)} {text(scalar_type(type), raw.base)}, {low}")
-            return self.code.emit(f"icmp ult {scalar_type(type)} {self._turned(scalar_type(type), distance, log)}, {bound}")
-        code, llvm, lanes = self.code, scalar_type(type), self.at.active_vector()
-        arguments = [(self.alg.vector_type(type), self.alg.vector(type, raw))]
-        if lanes is not None:
-            arguments.append((f"i{self.width}", code.mask_bits(lanes)))
-        piece = gather_checks.compared(code.unit, type, log, some=lanes is not None)
-        quick = index_checks.inside(self.at, raw, log, low, bound) if type is u64 else None
-        if quick is None:
-            return code.call("i1", piece, *arguments, (llvm, low), (llvm, bound))
-        here, exact, onward = code.label(), code.label(), code.label()
-        code.jump(here)
-        code.block(here)
-        code.branch(quick, onward, exact, likely=True)
-        code.block(exact)
-        answer = code.call("i1", piece, *arguments, (llvm, low), (llvm, bound), pure=False)
-        code.jump(onward)
-        code.block(onward)
-        return code.emit(f"phi i1 [ true, %{here} ], [ {answer}, %{exact} ]", pure=False)
 
     # ── atomics ─────────────────────────────────────────────────────────────────────────
 
@@ -527,7 +247,7 @@ class Memory(Port):
         space, raw = self._where(space, address, count * type.bytes)
         self.access = Access.of(Verb.UPDATE, space, type, count, **attributes)
         self.at.note("lane by lane")
-        self._checked(space, raw, count * type.bytes, writing=True)
+        self.bounds.checked(self.access, space, raw, count * type.bytes)
         self._count(address.raw)
         self.at.dirty = True
         return raw

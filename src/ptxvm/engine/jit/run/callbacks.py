@@ -116,11 +116,17 @@ class Callbacks:
     def learn(self, allocation: Allocation) -> None:
         """Enter an allocation in the table that compiled code searches; windows stay out, as threads own pieces of them."""
         if allocation.home is None:
-            count = int(self.record[AT["row_count"]])
-            if count == ROWS:
-                self.known_rows = 0
-            self.rows[count if count < ROWS else allocation.start // 16 % ROWS] = row(allocation)
-            self.record[AT["row_count"]] = min(count + 1, ROWS)
+            self.enter(allocation, flags(allocation.space, allocation.writable))
+
+    def enter(self, allocation: Allocation, has: int) -> int:
+        """Enter an allocation with some flags in that table; returns the number of its row."""
+        count = int(self.record[AT["row_count"]])
+        if count == ROWS:
+            self.known_rows = 0
+        number = count if count < ROWS else allocation.start // 16 % ROWS
+        self.rows[number] = allocation.start, allocation.end, allocation.origin, has
+        self.record[AT["row_count"]] = min(count + 1, ROWS)
+        return number
 
     # ── checks ──────────────────────────────────────────────────────────────────────────
 

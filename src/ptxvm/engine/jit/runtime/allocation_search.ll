@@ -1,7 +1,8 @@
 ; Search the table of known allocations for the addresses of a warp; call the host for lanes that are in none.
 ;
-; %mask has the active lanes; a warp without any says nothing of the site.  If one allocation holds all of them, it becomes the last allocation of the access site.  A
-; generic address, or one of a parameter of a function, may also be in the thread's own local memory.
+; %mask has the active lanes; a warp without any says nothing of the site.  If one allocation holds all of them, it becomes the
+; last allocation of the access site.  A generic address, or one of a parameter of a function, may also be in the thread's own
+; local memory.
 define internal i32 @ptxvm.search_allocations(ptr %ctx, ptr %sites, i32 %site, ptr %addresses, i32 %mask, i32 %warp, i64 %size, i64 %span, i64 %need) #2 {
 entry:
   %idle = icmp eq i32 %mask, 0
@@ -57,11 +58,14 @@ test:
   %whole = icmp eq i32 %others, 0
   br i1 %whole, label %remember, label %fewer.test
 remember:
-  %up = add i64 %start, 15
-  %first = and i64 %up, -16
+  %small = icmp ule i64 %size, 16
+  %alignment = select i1 %small, i64 %size, i64 16
+  %mask.low = sub i64 0, %alignment
+  %up.part = add i64 %start, %alignment
+  %up = sub i64 %up.part, 1
+  %first = and i64 %up, %mask.low
   %rest = sub i64 %end, %first
   %fits = icmp sge i64 %rest, %size
-  %small = icmp ule i64 %size, 16
   %same = icmp eq i64 %first, %start
   %simple = or i1 %small, %same
   %keeps = and i1 %fits, %simple
@@ -82,7 +86,7 @@ write:
   %own.all = getelementptr i8, ptr %own, i64 8
   store i64 %bound.all, ptr %own.all, align 8
   %own.one = getelementptr i8, ptr %own, i64 16
-  store i64 %bound.one, ptr %own.one, align 8
+  store i64 %bound.one, ptr %own.one, align 8$remember_tags
   br label %fine
 fewer.test:
   %none = icmp eq i32 %fewer, 0
