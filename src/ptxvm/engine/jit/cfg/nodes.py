@@ -115,8 +115,8 @@ def is_barrier(i: Decoded) -> bool:
 
 
 def barriers(code: Iterable[Bound]) -> Iterator[Decoded]:
-    """The barriers among some instructions."""
-    return (bound.i for bound in code if is_barrier(bound.i))
+    """The instructions that arrive at barriers of the CTA, whether they wait there or not."""
+    return (bound.i for bound in code if "cta" in bound.i.of.effects)
 
 
 def is_collective(i: Decoded) -> bool:
