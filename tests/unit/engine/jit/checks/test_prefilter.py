@@ -322,7 +322,7 @@ CHOSEN = """
         pytest.param(
             "@%p1 bra L; ld.global.u32 %r9, [%rd3]; st.global.u32 [%rd3+4096], %r9; L:", "init", False, id="some lanes"
         ),
-        pytest.param("st.global.u32 [%rd3+8388608], %r1;", "memory", True, id="behind both"),
+        pytest.param("xor.b64 %rd2, %rd3, 17592186044416; st.global.u32 [%rd2], %r1;", "memory", True, id="behind both"),
     ],
 )
 def test_lanes_in_two_arrays_are_looked_at_as_by_the_interpreter(body, check, wrong, quick):
