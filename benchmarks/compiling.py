@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import ptxvm
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
@@ -126,8 +127,15 @@ def declaring(variable: str) -> str:
     return HEAD.replace("{\n", f"{{\n  {variable}\n", 1)
 
 
-SIZES = (100, 1_000, 10_000)
-FAMILIES = (
+SIZES = (100, 1_000, 10_000, 100_000)
+LARGE = 100_000
+"""From so many instructions on a kernel is compiled only where it is asked for: that takes minutes."""
+ONCE = 1_000
+"""Of more than so many one run is enough, and the best code is left out but where large kernels are asked for."""
+FAMILIES: tuple[tuple[str, Callable[[int], str]], ...] = (
+    ("straight on", line),
+    ("branches, alike in a warp", partial(branches, register="r9")),
+    ("branches, by lane", partial(branches, register="r1")),
     ("loops in a row", loops),
     ("nests of loops", nests),
     ("nested branches, by lane", nested),

@@ -90,10 +90,11 @@ class Measurement:
 
 @dataclass
 class Setup:
-    """How to measure: how often, and where the reference data is."""
+    """How to measure: how often, where the reference data is, and whether what takes many minutes is measured, too."""
 
     repeat: int = 5
     shared: Path = field(default=SHARED)
+    large: bool = False
 
     def need(self, *parts: str) -> Path:
         """A file or folder of the reference data."""
@@ -311,25 +312,26 @@ def wild(setup: Setup) -> Iterator[Measurement]:
 
 
 def compiling(setup: Setup) -> Iterator[Measurement]:
-    """Milliseconds that an instruction takes to compile: unrolled, by Triton, and long; quick code, and the best."""
+    """Milliseconds that an instruction takes to compile: unrolled, by Triton, and families of 10^2 to 10^5 instructions."""
     here = imported("compiling")
     kernels, archive = setup.need("kernels", "kernels.ptx").read_text(), setup.need("corpus", "corpus.tar.xz")
     from_triton = {name: member(archive, f"triton/{name}_sm80.ptx").decode() for name in ("attn", "matmul_f16")}
-    for what, source, name, threads, shared in (
-        ("SHA-256, unrolled", kernels, "sha", 128, 0),
-        ("bitonic sort, unrolled", kernels, "bitonic", 512, 0),
-        ("attention, by Triton", from_triton["attn"], "attn", 128, 1 << 16),
-        ("matrix product, by Triton", from_triton["matmul_f16"], "matmul", 128, 1 << 16),
-        ("straight on", here.line(2_000), "kernel", 128, 0),
-        ("straight on", here.line(20_000), "kernel", 128, 0),
-        ("branches, alike in a warp", here.branches(20_000, "r9"), "kernel", 128, 0),
-        ("branches, by lane", here.branches(2_000, "r1"), "kernel", 128, 0),
-        ("branches, by lane", here.branches(20_000, "r1"), "kernel", 128, 0),
-        ("straight on", here.line(100_000), "kernel", 128, 0),
-        *((what, family(size), "kernel", 128, 0) for what, family in here.FAMILIES for size in here.SIZES),
+    for what, source, name, threads, shared, is_long in (
+        ("SHA-256, unrolled", kernels, "sha", 128, 0, False),
+        ("bitonic sort, unrolled", kernels, "bitonic", 512, 0, False),
+        ("attention, by Triton", from_triton["attn"], "attn", 128, 1 << 16, False),
+        ("matrix product, by Triton", from_triton["matmul_f16"], "matmul", 128, 1 << 16, False),
+        *(
+            (what, family(size), "kernel", 128, 0, size > here.ONCE)
+            for what, family in here.FAMILIES
+            for size in here.SIZES
+            if setup.large or size < here.LARGE
+        ),
     ):
         for tier, goal in ((Tier.QUICK, 0.5), (Tier.BEST, None)):
-            runs = setup.repeat if tier is Tier.QUICK else 1
+            if is_long and tier is Tier.BEST and not setup.large:
+                continue
+            runs = setup.repeat if tier is Tier.QUICK and not is_long else 1
             found = here.compiled(source, name, (threads, 1, 1), shared, tier, runs)
             said = f"{what}, {found.instructions:,} instructions, {tier.name.lower()} code: {found.parts} ms"
             yield Measurement("compile", said, found.milliseconds, unit="ms an instruction", goal=goal)

@@ -369,8 +369,9 @@ def lsp(port: int | None, host: str) -> int:
 @click.option("--json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--repeat", metavar="N", type=AT_LEAST_1, default=5, help="How often each is run; medians are shown.")
 @click.option("--shared", metavar="DIR", help="Where corpus/ and kernels/ are.")
+@click.option("--large", is_flag=True, help="Measure what takes many minutes, too: kernels of 10^5 instructions.")
 @click.option("--list", "list_names", is_flag=True, help="Print the names of the benchmarks, and what each measures.")
-def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None, list_names: bool) -> int:
+def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None, large: bool, list_names: bool) -> int:
     """Measure how fast ptxvm is on this machine.
 
     Each NAME is a benchmark; without one, all run, and --list names them. They need a checkout of the repository, with
@@ -378,7 +379,7 @@ def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None, 
     """
     from ptxvm.cli.bench import bench, print_names
 
-    return print_names() if list_names else bench(names, repeat, shared, json=json)
+    return print_names() if list_names else bench(names, repeat, shared, json=json, large=large)
 
 
 @app.command()

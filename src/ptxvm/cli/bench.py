@@ -20,7 +20,7 @@ from ptxvm.diagnostics import did_you_mean
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def bench(names: Sequence[str], repeat: int, shared: str | None, *, json: bool) -> int:
+def bench(names: Sequence[str], repeat: int, shared: str | None, *, json: bool, large: bool = False) -> int:
     """Run some benchmarks, or all; 1 where a result was wrong."""
     suite = load_suite()
     for name in names:
@@ -29,7 +29,7 @@ def bench(names: Sequence[str], repeat: int, shared: str | None, *, json: bool) 
             raise WrongCall(f"no benchmark is called '{name}'; {guess}")
     if shared is not None and not Path(shared).is_dir():
         raise WrongCall(f"--shared: '{shared}' is not a folder")
-    setup = suite.Setup(repeat, **({"shared": Path(shared)} if shared else {}))
+    setup = suite.Setup(repeat, large=large, **({"shared": Path(shared)} if shared else {}))
     found = list(measurements(suite, names or list(suite.BENCHMARKS), setup))
     if json:
         print(encoder.dumps({"machine": suite.machine(), "measurements": [m.as_json() for m in found]}, indent=2))

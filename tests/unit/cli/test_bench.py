@@ -82,6 +82,29 @@ PRODUCT = """.version 8.0
 """
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_long_kernels_are_compiled_once_and_the_longest_where_they_are_asked_for(large, monkeypatch, suite, tmp_path):
+    compiling = suite.imported("compiling")
+    asked = []
+
+    def compiled(source, name, block, shared, tier, runs):
+        asked.append((len(source), tier, runs))
+        return compiling.Compilation(1, {"": [1.0]})
+
+    monkeypatch.setattr(compiling, "compiled", compiled)
+    monkeypatch.setattr(suite, "member", lambda *_: b"")
+    for path in (tmp_path / "kernels" / "kernels.ptx", tmp_path / "corpus" / "corpus.tar.xz"):
+        path.parent.mkdir()
+        path.touch()
+    said = {each.what for each in suite.compiling(suite.Setup(3, tmp_path, large=large))}
+    longest = max(length for length, _, _ in asked)
+    assert (longest > 1_000_000) is large
+    assert {runs for length, _, runs in asked if length > 200_000} == {1}
+    assert {runs for length, tier, runs in asked if tier is Tier.QUICK and length < 60_000} == {3}
+    assert any(length > 200_000 and tier is Tier.BEST for length, tier, _ in asked) is large
+    assert {what.partition(",")[0] for what, _ in compiling.FAMILIES} <= {each.partition(",")[0] for each in said}
+
+
 @pytest.mark.parametrize("tier", [Tier.QUICK, Tier.BEST])
 def test_compiling_takes_what_kernels_share_from_elsewhere(tier, monkeypatch, suite):
     """The function of a matrix product is in a library, which is no part of the kernel's own time."""
