@@ -44,6 +44,10 @@ class UnreadParts(Protocol):
         """A statement that is like another."""
         ...
 
+    def has_right_head(self, binder: Binder, node: tree.Alike) -> bool:
+        """Is a statement right, but for its body, that is like others which are right?"""
+        ...
+
     def knows(self, binder: Binder, node: tree.Alike) -> bool:
         """Is the body of a function right, as its head is, and can both stay unread?"""
         ...
@@ -149,7 +153,7 @@ class Binder:
     def model_of(self, name: str) -> int | None:
         """Which model the declaration of a name of the module is like: those of one model mean the same in code."""
         symbol = self.program.scope.names[name]
-        return id(symbol.model) if isinstance(symbol, tree.Alike) else self.models.get(name)
+        return id(symbol.model) if isinstance(symbol, tree.Alike) and not symbol.others else self.models.get(name)
 
     def declared(self, node: tree.Variable | tree.Function) -> None:
         """A variable or function of the module."""
@@ -166,7 +170,8 @@ class Binder:
     def alike(self, node: tree.Alike) -> None:
         """A statement like one above: of what is right, too, the name is all that is entered."""
         program, scope = self.program, self.program.scope
-        if id(node.model) not in self.right_models or not self.is_new(node.name):
+        is_right = self.right_models.issuperset(map(id, (node.model, *node.others))) and self.is_new(node.name)
+        if not is_right or not self.unread_parts.has_right_head(self, node):
             self.declared(self.unread_parts.statement(node))
             return
         scope.places[node.name] = len(scope.places)
@@ -194,7 +199,8 @@ class Binder:
                     made.defined, made.scope.seen = True, program.scope.places[node.name] + 1
                     self.unread_parts.leave(made, statement.body)
             program.scope.names[node.name] = made
-            self.models[node.name] = id(node.model)
+            if not node.others:
+                self.models[node.name] = id(node.model)
             return made
 
     @property

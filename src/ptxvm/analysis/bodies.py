@@ -18,10 +18,12 @@ from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import NameScope
+from ptxvm.analysis.signatures import most_parameter_bytes
 from ptxvm.analysis.symbols import Register, Signature, Variable
 from ptxvm.analysis.validate import check_instruction, has_wrong_calls, recogniser
+from ptxvm.isa.directives import PARAMETER_BYTES
 from ptxvm.syntax import tree
-from ptxvm.syntax.alike import names_in_head
+from ptxvm.syntax.alike import forms_of_parameters, names_in_head
 from ptxvm.syntax.outline import Outline
 
 OWN_VARIABLES = (1, 4)
@@ -53,6 +55,9 @@ class Bodies:
         self._asked: tuple[int, Likeness | None] = (-1, None)  # the function that was asked for last, by its place
         self._doubtful = -1  # the place of the function whose body was doubtful last
         self._heads: dict[int, list[str]] = {}  # the names in the heads of models
+        self._parameters: dict[str, Variable] = {}  # of kernels like which others have some, by their form
+        self._taken_apart: set[int] = set()  # these kernels
+        self._made_up: tuple[int, list[tuple[Variable, str]]] = (-1, [])  # the latest answer, by the place of its kernel
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
         """The body in full, or as it is where its function can do without until it runs."""
@@ -67,6 +72,31 @@ class Bodies:
     def statement(self, node: tree.Alike) -> tree.Variable | tree.Function:
         """A statement that is like another."""
         return self.outline.statement(node)
+
+    def has_right_head(self, binder: Binder, node: tree.Alike) -> bool:
+        """Is a statement right, but for its body, that is like others which are right: do its parameters take few bytes?"""
+        for other in node.others:
+            if id(other) not in self._taken_apart:
+                self._taken_apart.add(id(other))
+                self._parameters |= self.parameters_of(binder.program.made_functions[other.name])
+        if not node.others:
+            return True
+        bound = sum([each.size + each.alignment for each, _ in self.parameters(node)])
+        return bound <= min(most_parameter_bytes(binder.program.version), PARAMETER_BYTES[-1][1])
+
+    def parameters_of(self, kernel: Function) -> dict[str, Variable]:
+        """The parameters of a kernel that was parsed, by their form."""
+        forms = forms_of_parameters(self.outline.plain.text, kernel.node.start)
+        return {forms[each.name]: each for each in kernel.signature.parameters if isinstance(each, Variable)}
+
+    def parameters(self, node: tree.Alike) -> list[tuple[Variable, str]]:
+        """What the parameters of a kernel are like, and their names, where they are like those of several others."""
+        start, found = self._made_up
+        if start != node.start:
+            forms, known = forms_of_parameters(self.outline.plain.text, node.start), self._parameters
+            found = [(known[form], name) for name, form in forms.items()]
+            self._made_up = node.start, found
+        return found
 
     def knows(self, binder: Binder, node: tree.Alike) -> bool:
         """Is the body of a function right, as that of one with a head like its own is, or by itself?"""
@@ -100,15 +130,19 @@ class Bodies:
         groups = () if function is None else (function.signature.results, function.signature.parameters)
         if function is None or not all(isinstance(each, Variable) for group in groups for each in group):
             return None
-        names = self._heads.get(id(model))
-        if names is None:
-            head_end = model.end if function.node.body is None else function.node.body.start
-            names = self._heads[id(model)] = names_in_head(text, model.start, head_end)
-        own = dict(zip(names, names_in_head(text, node.start, node.body_start), strict=True))
-        results, parameters = (
-            tuple([each.renamed(own[each.name], function=node.name) for each in group if isinstance(each, Variable)])
-            for group in groups
-        )
+        results: tuple[Variable, ...] = ()
+        if node.others:
+            parameters = tuple([each.renamed(name, function=node.name) for each, name in self.parameters(node)])
+        else:
+            names = self._heads.get(id(model))
+            if names is None:
+                head_end = model.end if function.node.body is None else function.node.body.start
+                names = self._heads[id(model)] = names_in_head(text, model.start, head_end)
+            own = dict(zip(names, names_in_head(text, node.start, node.body_start), strict=True))
+            results, parameters = (
+                tuple([each.renamed(own[each.name], function=node.name) for each in group if isinstance(each, Variable)])
+                for group in groups
+            )
         scope = program.scope.inner()
         scope.registers, scope.seen = [], program.scope.places[node.name] + 1
         for each in (*results, *parameters):
@@ -173,6 +207,8 @@ class Bodies:
         """What a function has in common with those like it; None where more than its text counts."""
         module = binder.program.scope
         if self.inlines or self.has_marks or not self.module_names.are_usual(module):
+            return None
+        if isinstance(node, tree.Alike) and node.others:  # such heads differ in more than names
             return None
         return self.functions.likeness(self.outline.plain.text, node, body, module, binder.model_of)
 

@@ -154,7 +154,7 @@ def parameter_bytes(checks: Checks, function: Function) -> None:
     for formal in function.signature.parameters:
         if isinstance(formal, Variable) and formal.space is Space.PARAM and not (formal.opaque and not formal.dimensions):
             size = -(-size // formal.alignment) * formal.alignment + formal.size
-    most = next((limit for before, limit in PARAMETER_BYTES if checks.program.version < before), MOST_PARAMETER_BYTES)
+    most = most_parameter_bytes(checks.program.version)
     place = name_of(function.node)
     if size > most:
         checks.error(
@@ -166,6 +166,11 @@ def parameter_bytes(checks: Checks, function: Function) -> None:
         )
     elif size > PARAMETER_BYTES[-1][1]:
         checks.needs("large parameters", place)
+
+
+def most_parameter_bytes(version: tuple[int, int]) -> int:
+    """How many bytes the parameters of a kernel take at most, in a version."""
+    return next((limit for before, limit in PARAMETER_BYTES if version < before), MOST_PARAMETER_BYTES)
 
 
 # ── agreement (PTX 11.2.2, 11.6) ────────────────────────────────────────────────────────

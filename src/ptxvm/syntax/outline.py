@@ -124,11 +124,11 @@ def _outlined(
     plain: PlainText,
     bodies: Sequence[tuple[int, int]],
     data: Sequence[tuple[int, int]],
-    like: Sequence[LikeStatement] = (),
+    like: list[LikeStatement] | None = None,
 ) -> tuple[Outline, tuple[int, int] | None]:
     """The outline of a text in which bodies and tables stay unread, and the first of these that the parser takes for none."""
-    inside = {each.body_start for each in like}
-    bodies = [place for place in bodies if place[0] not in inside]
+    like = like or []
+    bodies = [*_without(bodies, like)]
     unread = [*bodies, *data]
     cuts = sorted([*[(start + 1, end - 1) for start, end in unread], *covered(plain.text, like)])
     edges = [0, *chain.from_iterable(cuts), len(plain.text)]
@@ -144,6 +144,17 @@ def _outlined(
     if like and not parser.diagnostics:
         module.statements = merged(plain.text, module.statements, like)
     return Outline(module, source, plain, parser.diagnostics, not missed), min(missed, default=None)
+
+
+def _without(bodies: Sequence[tuple[int, int]], like: Sequence[LikeStatement]) -> Iterator[tuple[int, int]]:
+    """The bodies that belong to none of some statements; both are in the order of the text."""
+    starts = (each.body_start for each in like if each.body_start >= 0)
+    left = next(starts, -1)
+    for body in bodies:
+        if body[0] == left:
+            left = next(starts, -1)
+        else:
+            yield body
 
 
 def _between(bodies: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:

@@ -375,12 +375,14 @@ class Function(Node):
 class Alike(Node):
     """A statement of a module that is not read yet (`ptxvm.syntax.alike`): it is like `model` but for its names.
 
-    `name` is the one that it declares; `body_start` the place of the body of a function, -1 without.  `parse` leaves none.
+    `name` is the one that it declares; `body_start` the place of the body of a function, -1 without.  The parameters of a
+    kernel can be like those of `others` instead, in another order.  `parse` leaves none.
     """
 
     name: str
     model: Variable | Function
     body_start: int = -1
+    others: tuple[Function, ...] = ()
 
 
 Statement = (

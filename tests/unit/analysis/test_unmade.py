@@ -12,6 +12,7 @@ from ptxvm.analysis.check import analyse
 from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
+from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics import Diagnostic
 from ptxvm.syntax import tree
 from ptxvm.syntax.outline import Outline
@@ -93,6 +94,71 @@ def test_a_body_that_is_in_doubt_is_walked_once(monkeypatch: pytest.MonkeyPatch,
     text = HEAD + kernels("k") + kernels("l", body="\tld.param.u64 %rd1, [k_param_0];\n")
     assert analyse(Source(text))[1].diagnostics == in_full(text)
     assert walked == ["k", "l"]
+
+
+MADE_UP = """\
+.visible .entry {name}({parameters})
+{{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<4>;
+	.reg .f32 %f<4>;
+{body}	ret;
+}}
+"""
+PARAMETERS = {
+    "u": ".param .u64 {}",
+    "w": ".param .u32 {}",
+    "s": ".param .align 8 .b8 {}[16]",
+    "p": ".param .u64 .ptr .global .align 4 {}",
+    "l": ".param .b8 {}[4000]",
+}
+
+
+def made_up(*kernels: tuple[str, str]) -> str:
+    """Kernels k0, k1 ... with parameters by their letters, k0_0 and so on, and bodies in which `K` is their own name."""
+    found = []
+    for number, (letters, body) in enumerate(kernels):
+        listed = ",\n\t".join(PARAMETERS[letter].format(f"k{number}_{n}") for n, letter in enumerate(letters))
+        found.append(MADE_UP.format(name=f"k{number}", parameters=listed, body=body.replace("K", f"k{number}")))
+    return "".join(found)
+
+
+def test_kernels_with_the_parameters_of_others_are_those_of_a_full_reading() -> None:
+    load = "\tld.param.u64 %rd1, [K_1];\n\tld.param.u32 %r1, [K_0+4];\n"
+    source = Source(HEAD + made_up(("uw", ""), ("s", ""), ("p", ""), ("wu", load), ("spuwws", load), ("pu", ""), ("uw", load)))
+    program, report = analyse(source)
+    assert not report.diagnostics
+    assert [each.name for each in program.unmade] == ["k3", "k4", "k5", "k6"]
+    assert list(program.made_functions) == ["k0", "k1", "k2"]
+    for name, full in whole(source).functions.items():
+        function = program.functions[name]
+        assert [each.node for each in function.instructions] == [each.node for each in full.instructions]
+        for own, other in zip(function.signature.parameters, full.signature.parameters, strict=True):
+            assert isinstance(own, Variable)
+            assert isinstance(other, Variable)
+            assert (own.name, own.type, own.size, own.alignment, own.function) == (
+                other.name, other.type, other.size, other.alignment, name,
+            )  # fmt: skip
+            assert (own.pointer, own.node) == (other.pointer, other.node)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        made_up(("l", ""), ("ll", "")),  # 8,000 bytes in PTX 8.0
+        made_up(("uw", ""), ("wu", "\tld.param.f32 %rd1, [K_0];\n")),
+        made_up(("uw", ""), ("wuu", "\tld.param.u64 %rd1, [K_3];\n")),
+        made_up(("uw", "\tld.param.u64 %rd1, [K_0];\n"), ("wu", "\tld.param.u64 %rd1, [K_0];\n")),
+        made_up(("uw", ""), ("wu", "\tmov.u32 K_0, 1;\n")),
+        made_up(("uw", ""), ("wu", "\tbra K_0;\n")),
+        made_up(("uw", ""), ("wu", "K_0:\n\tld.param.u32 %r1, [K_0];\n")),
+        made_up(("uw", ""), ("wu", ""), ("wuw", "")) + ".global .u32 k1;\n",
+        made_up(("uw", ""), ("wu", "\tadd.u32 %r1;\n"), ("wuw", "")),
+        made_up(("uw", ""), ("wu", "")).replace(".u32 k0_1", ".pred k0_1").replace(".u32 k1_0", ".pred k1_0"),
+    ],
+)
+def test_what_is_wrong_with_a_kernel_with_the_parameters_of_others(text: str, in_full: Callable[[str], object]) -> None:
+    assert analyse(Source(HEAD + text))[1].diagnostics == in_full(HEAD + text)
 
 
 def test_a_symbol_is_made_once() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ptxvm.syntax import alike, tree
-from ptxvm.syntax.alike import LikeStatement, WrongModel, covered, like_statements, merged
+from ptxvm.syntax.alike import LikeStatement, WrongModel, covered, forms_of_parameters, like_statements, merged
 from ptxvm.syntax.outline import outline, sketch
 from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
@@ -41,6 +41,43 @@ def unread(text: str) -> list[str]:
 )
 def test_what_is_like_one_above_is_left(text: str, expected: list[str]) -> None:
     assert unread(text) == expected
+
+
+K = ".entry k(.param .u64 k_0, .param .align 8 .b8 k_1[16]) { ret; } "
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (".entry l(.param .align 8 .b8 l_0[16], .param .u64 l_1, .param .u64 l_2) { ret; }", ["l"]),
+        (".entry l(\n\t.param .u64 l_0 ,\n\t.param .u64 l_1\n) { bar.sync 0; }", ["l"]),
+        (".entry l(.param .u32 l_0) { ret; } .entry m(.param .u64 m_0, .param .u32 m_1) { ret; }", ["m"]),  # l adds its own
+        (".entry l(.param .align 8 .b8 l_0) { ret; }", []),
+        (".entry l(.param .u64 l_0[16]) { ret; }", []),
+        (".entry l(.param .u64 l_0) .maxntid 32 { ret; } .entry m(.param .u64 m, .param .u64 n) .maxntid 32 { ret; }", []),
+        (".entry l(.param .u64 l_0) .maxntid 32 { ret; } .entry m(.param .u64 m_0, .param .u64 n) .maxntid 32 { ret; }", ["m"]),
+        (".visible .entry l(.param .u64 l_0) { ret; }", []),
+        (".entry l(.param .u64 l_0);", []),  # no definition
+        (".func l(.param .u64 l_0) { ret; } .func m(.param .u64 m_0, .param .u64 m_1) { ret; }", []),
+        (".entry l(.param .u64 x, .param .u64 x) { ret; }", []),  # one name twice
+        (".entry l(.param .u64 %x) { ret; } .entry m(.param .u64 %x, .param .u64 %x) { ret; }", []),  # names that are not told
+        (
+            ".entry l(.param .u64 %x, .param .u64 a) { ret; } .entry m(.param .u64 %x, .param .u64 %x, .param .u64 b) { ret; }",
+            [],
+        ),
+    ],
+)
+def test_a_kernel_whose_parameters_are_like_those_above_is_left(text: str, expected: list[str]) -> None:
+    assert unread(K + text) == expected
+
+
+def test_the_parameters_of_a_kernel_have_forms() -> None:
+    head = ".visible .entry k(\n\t.param .u64 .ptr .global .align 16 a ,\n\t.param .align 8 .b8 b[16]\n)\n"
+    forms = forms_of_parameters(head + "{", 0)
+    assert {name: form.replace("\0", name) for name, form in forms.items()} == {
+        "a": ".param .u64 .ptr .global .align 16 a",
+        "b": ".param .align 8 .b8 b[16]",
+    }
 
 
 def test_a_statement_that_was_left_is_read_as_the_parser_reads_it() -> None:
@@ -109,12 +146,13 @@ def test_what_lies_between_statements_is_parsed() -> None:
         [tree.Variable("global", "u32", [tree.Declarator("b")], start=0, end=15)],
         [tree.Variable("global", "u32", [tree.Declarator("a", tree.Integer(3))], start=0, end=15)],
         [tree.Function("func", "a", [], [], start=0, end=9)],
+        [tree.Function("func", "b", [], [], start=0, end=15)],
     ],
 )
 def test_a_wrong_model_is_found(parsed: list[tree.Statement]) -> None:
     text = ".global .u32 a;.global .u32 b;"
     with pytest.raises(WrongModel):
-        merged(text, parsed, [LikeStatement(15, 30, -1, ["b"], (0, 15))])
+        merged(text, parsed, [LikeStatement(15, 30, -1, "b", (0, 15))])
 
 
 def test_a_statement_within_another_is_found() -> None:
@@ -122,7 +160,7 @@ def test_a_statement_within_another_is_found() -> None:
     model = tree.Variable("global", "u32", [tree.Declarator("a")], start=0, end=15)
     around = tree.Directive("pragma", [], start=14, end=30)
     with pytest.raises(WrongModel):
-        merged(text, [model, around], [LikeStatement(15, 30, -1, ["b"], (0, 15))])
+        merged(text, [model, around], [LikeStatement(15, 30, -1, "b", (0, 15))])
 
 
 def test_a_wrong_model_means_that_all_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
