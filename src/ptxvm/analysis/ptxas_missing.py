@@ -42,6 +42,7 @@ CHECKS = {
     "Modifier '.acq_rel' requires scope": Check.OPERATION,
     "Modifier '.sc' requires scope": Check.OPERATION,
     "Illegal rounding modifier": Check.ROUNDING,
+    "Modifier '.cc' applies": Check.NOTED_AGAIN,
     "Illegal modifier": Check.NOTED_AGAIN,
     "Rounding modifier required": Check.LAST,
     "Clamp modifier required": Check.LAST,

@@ -21,7 +21,7 @@ from ptxvm.engine.interp import arrays, value_text
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.value_text import as_floats, in_digits
 from ptxvm.engine.operands import OperandValue
-from ptxvm.isa.model import PORTS
+from ptxvm.isa.model import PORTS, Decoded
 from ptxvm.isa.special_registers import WARP, lookup
 from ptxvm.reference.reading import Reading
 from ptxvm.syntax import tree
@@ -169,7 +169,13 @@ def _outputs(reading: Reading, results: Sequence[Any]) -> Iterator[Quantity]:  #
             if not (isinstance(part, tree.Name) and part.text == "_"):
                 type = i.type_of(operand) or element.type
                 shown = type if type.bits == element.type.bits else element.type
-                yield Quantity(operand, print_operand(part), shown, _bits(element))
+                yield Quantity(operand, print_operand(part), _format(i, shown), _bits(element))
+
+
+def _format(i: Decoded, type: Type) -> Type:
+    """The type of a result in an integer register: the format that the instruction names for it, such as tf32."""
+    first = next((Type.named[word] for word in i.bound.values() if word in Type.named), type)
+    return first if type.kind == "u" and first.is_float and first.bits == type.bits else type
 
 
 @dataclass(slots=True)

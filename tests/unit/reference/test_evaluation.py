@@ -6,7 +6,7 @@ import pytest
 
 from ptxvm.algebra.types import Type
 from ptxvm.engine.interp.value_text import floats, signed
-from ptxvm.reference.evaluation import BadValue, bits_of, compute, constants_of, is_computable, readings, wanted
+from ptxvm.reference.evaluation import BadValue, bits_of, compute, constants_of, is_computable, number, readings, wanted
 from ptxvm.reference.reading import read
 
 
@@ -83,6 +83,12 @@ def test_what_an_instruction_reads():
     assert wanted(read("vadd.s32.u32.s32 %r0, %r1.b0, %r2.h1")).keys() == {"%r1", "%r2"}
     assert wanted(read("addc.u32 %r1, %r2, 0")).keys() == {"%r2", "CC.CF"}
     assert wanted(read("add.cc.u32 %r1, %r2, WARP_SZ")).keys() == {"%r2"}
+
+
+def test_a_result_in_an_integer_register_has_the_format_that_the_instruction_names():
+    """PTX 9.7.9.21: the destination of `.tf32` is a register of 32 bits; 1 + 2**-11 is a tie, which .rna rounds away from 0."""
+    (result,) = compute(read("cvt.rna.tf32.f32 d, a;"), {"a": 0x3F80_1000}).outputs
+    assert (result.bits, number(result)) == (0x3F80_2000, "1.0009766")
 
 
 def test_constants_are_known():
