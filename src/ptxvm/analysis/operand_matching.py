@@ -81,6 +81,8 @@ def texture_inside(form: Form, shapes: Sequence[Shape]) -> tuple[Sequence[Shape]
 
 def stands_without_brackets(operand: Operand, shape: Shape) -> bool:
     """Is it an address although it has no brackets: `a[2]`, or what ptxas takes where the form says so?"""
+    if shape.kind == "not" and shape.items[0].type is not pred:
+        return False
     return (shape.kind == "variable" and shape.detail == "element") or (operand.bare and shape.kind in BARE)
 
 

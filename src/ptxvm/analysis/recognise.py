@@ -368,7 +368,8 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
         if (said := problem(shape, type, decoded.operand_type(name), destination=name in destinations))
     ]
     of_types = [each for each in wrong if not is_special(each[1], each[2])]
-    kind = of_types[0][1].kind if len(wrong) == 1 and of_types and wrong[0][0] in destinations else ""
+    result = of_types[0][1] if len(wrong) == 1 and of_types and wrong[0][0] in destinations else None
+    kind = "" if result is None else "integer" if result.kind == "register" and result.items else result.kind
     refusal = NO_RESULT.get(kind, "Arguments mismatch") if of_types else "Special register argument not allowed"
     ptxas, besides = f"{refusal} for instruction '{decoded.opcode}'", ""
     if not of_types and decoded.opcode in READ_SPECIAL and any(name in destinations for name, *_ in wrong):

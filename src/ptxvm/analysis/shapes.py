@@ -82,7 +82,9 @@ def _combined(node: tree.Binary, left: Shape, right: Shape) -> Shape:
     if node.op in COMPARISONS:
         return INTEGER
     if left.kind == "integer" and right.kind != "integer":
-        left = right
+        left, right = right, left
+    if left.kind == "register" and left.detail is None:
+        return left._replace(items=(right,))
     return left._replace(detail="offset") if left.kind in ("variable", "label") else left
 
 

@@ -28,9 +28,10 @@ An `offset` is an address of two parts, and `unknown` a name that is not declare
 class Shape(NamedTuple):
     """The shape of an operand as written.
 
-    `type` is that of a register or variable; `items` the shapes inside; `value` an integer constant; `space` that of
-    a variable; `detail` the width of a float literal, the component, the count of a vector register, `offset` for a
-    variable with one, `bare` for an address that has no brackets, `unified` for one with that attribute.
+    `type` is that of a register or variable; `items` the shapes inside, or what is added to a register; `value` an integer
+    constant; `space` that of a variable; `detail` the width of a float literal, the component, the count of a vector
+    register, `offset` for a variable with one, `bare` for an address that has no brackets, `unified` for one with that
+    attribute.
     """
 
     kind: ShapeKind
@@ -136,6 +137,8 @@ def _mismatch(shape: Shape, type: Type | None) -> str:
 
 def _register(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     marks = spec.marks
+    if destination and shape.items:
+        return "a sum cannot be a destination"
     if "any" in marks or ("loose" in marks and shape.type is not pred):
         return ""
     if type is None or "imm" in marks or shape.type is None:

@@ -44,7 +44,7 @@ def spaces_of_a_bulk_copy(i: Decoded) -> Problem | None:
     return None
 
 
-def copy_to_the_own_cta(i: Decoded) -> bool:
+def bulk_copy_to_shared_cta(i: Decoded) -> bool:
     """Is the destination in .shared::cta?"""
     return i.bound.get("dst") == Space.SHARED_CTA
 
@@ -89,7 +89,7 @@ def without_mbarrier_on_new_targets(i: Decoded) -> Problem | None:
 
 BYTES = Trait(
     rules=[("P2611", size_of_a_bulk_copy), ("P2612", spaces_of_a_bulk_copy)],
-    needs=[("PTX 8.6", copy_to_the_own_cta)],
+    needs=[("PTX 8.6", bulk_copy_to_shared_cta)],
 )
 BULK = Trait(rules=[*BYTES.rules, ("P1811", policy_without_hint)], needs=BYTES.needs)
 TO_CLUSTER = Trait(rules=[("P2617", copied_addresses)])

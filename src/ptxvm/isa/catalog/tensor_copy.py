@@ -101,17 +101,27 @@ LOADS_TILE, LOADS_COLUMNS = LOAD.replace("{mode}", "{.mode}"), LOAD.replace("{mo
 loading = partial(instruction, section="9.7.9.25.5.2", types=TYPES, needs=NEEDS, fixed="async bulk tensor")
 
 
-def new_mode_in_the_own_cta(i):
-    """Does it load four rows, or `.im2col::w`, to `.shared::cta`?"""
-    return i.mode in ("tile::gather4", "im2col::w") and i.dst == Space.SHARED_CTA
+def gather4_to_shared_cta(i):
+    """Does it load four rows to `.shared::cta`?"""
+    return i.mode == "tile::gather4" and i.dst == Space.SHARED_CTA
 
 
-def new_mode_in_the_cluster(i):
-    """Does it load four rows, or `.im2col::w`, to `.shared::cluster`?"""
-    return i.mode in ("tile::gather4", "im2col::w") and i.dst == Space.SHARED_CLUSTER
+def gather4_to_shared_cluster(i):
+    """Does it load four rows to `.shared::cluster`?"""
+    return i.mode == "tile::gather4" and i.dst == Space.SHARED_CLUSTER
 
 
-def load_to_the_own_cta(i):
+def im2col_w_to_shared_cta(i):
+    """Does it load `.im2col::w` to `.shared::cta`?"""
+    return i.mode == "im2col::w" and i.dst == Space.SHARED_CTA
+
+
+def im2col_w_to_shared_cluster(i):
+    """Does it load `.im2col::w` to `.shared::cluster`?"""
+    return i.mode == "im2col::w" and i.dst == Space.SHARED_CLUSTER
+
+
+def tensor_copy_to_shared_cta(i):
     """Does it load to `.shared::cta`?"""
     return i.dst == Space.SHARED_CTA
 
@@ -151,9 +161,11 @@ def copied_addresses(i):
 LOADS = Trait(
     rules=[("P3405", several_ctas_from_one), ("P3410", copied_addresses), *TO_SEVERAL.rules],
     needs=[
-        ("PTX 8.6, sm_100", new_mode_in_the_own_cta),
-        (BLACKWELL, new_mode_in_the_cluster),
-        ("PTX 8.6", load_to_the_own_cta),
+        ("PTX 8.6, sm_100", gather4_to_shared_cta),
+        ("PTX 8.6, sm_100", im2col_w_to_shared_cta),
+        (BLACKWELL, gather4_to_shared_cluster),
+        (BLACKWELL, im2col_w_to_shared_cluster),
+        ("PTX 8.6", tensor_copy_to_shared_cta),
     ],
 )
 
