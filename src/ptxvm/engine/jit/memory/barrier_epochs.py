@@ -47,7 +47,7 @@ def _cleared(field: str, size: int) -> str:
 def _new_epoch(kernel: KernelContext) -> str:
     if kernel.shadow is None or not (kernel.clocked or kernel.shadow.checks & {"race", "init", "sync"}):
         return ""
-    kernel.unit.helper("ptxvm.epoch", _next_epoch(kernel, kernel.shadow))
+    _define(kernel, kernel.shadow)
     if kernel.clocked:
         return "  call void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared, i64 %slot)\n"
     size = GRAIN * -(-kernel.shared_together // kernel.shadow.grain[True])
@@ -60,6 +60,7 @@ def barrier_opens(kernel: KernelContext) -> list[str]:
     """Begin an epoch where a barrier opens."""
     if kernel.shadow is None or not kernel.shadow.checks & {"race", "sync"}:
         return []
+    _define(kernel, kernel.shadow)
     return ["  call void @ptxvm.epoch(ptr %ctx, i1 false, ptr %shared, i64 0)"]
 
 
@@ -203,6 +204,17 @@ def _all_arrived(kernel: KernelContext) -> str:
         lines.append(f"  %any.{n} = or i1 {found}, %all.{n}")
         found = f"%any.{n}"
     return "\n".join([*lines, f"  %all = or i1 false, {found}"])
+
+
+def _define(kernel: KernelContext, shadow: Shadow) -> None:
+    """Define the function that is called where a CTA begins, and where a barrier opens: without tags nothing is numbered."""
+    made = _next_epoch(kernel, shadow) if shadow.tags else _agreement(kernel)
+    kernel.unit.helper("ptxvm.epoch", made)
+
+
+def _agreement(kernel: KernelContext) -> str:
+    """The runtime function that reports if only some threads of the CTA have arrived."""
+    return runtime("barrier_agreement", arrived=offset("arrived"), suspicion=offset("suspicion"), whole=_all_arrived(kernel))
 
 
 def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:

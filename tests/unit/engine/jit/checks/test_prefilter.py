@@ -263,6 +263,46 @@ def test_a_warp_that_waits_for_another_goes_to_the_exact_checker_if_it_came_firs
     assert data.tolist() == [7, *range(1, 1024)]
 
 
+# The CTAs of a grid meet: the first thread of each counts in the last word of the array, and waits for the others.
+GRID_BARRIER = """
+    {before}
+    setp.eq.u32 %p1, %r1, 0; bar.sync 0; @!%p1 bra MET; atom.global.add.u32 %r9, [%rd1+4092], 1;
+    WAIT: ld.volatile.global.u32 %r9, [%rd1+4092]; setp.lt.u32 %p2, %r9, 1027; @%p2 bra WAIT;
+    MET: bar.sync 0; ld.global.u32 %r10, [%rd2]; add.u32 %r10, %r10, 1; st.global.u32 [%rd2], %r10;
+"""
+
+
+def test_barriers_are_not_numbered_where_no_tags_are_asked_for(quick):
+    """More of them than numbers that tags have: 2,200 blocks that are wider than vectors, each at 1,000 barriers."""
+    body = "mov.u32 %r9, 0; L: bar.sync 0; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 1000; @%p1 bra L;"
+    assert launched(body, check=("sync",), grid=2200, block=512)[0] == []
+    assert quick()
+
+
+@pytest.mark.parametrize("check", [("memory",), ("sync",), ("memory", "sync")])
+def test_ctas_that_wait_for_each_other_are_looked_at_quickly_where_no_tags_are_asked_for(check, quick):
+    found, data = launched(GRID_BARRIER.format(before=""), check=check, grid=4)
+    assert quick()
+    assert found == []
+    assert data[:256].tolist() == list(range(1, 257))
+
+
+@pytest.mark.parametrize(
+    ("before", "check"),
+    [
+        pytest.param("mov.u64 %rd6, 64; setp.eq.u32 %p3, %r4, 200; @%p3 st.global.u32 [%rd6], 1;", "memory", id="an access"),
+        pytest.param("setp.ge.u32 %p3, %r4, 240; @%p3 bra L; bar.sync 0; L:", "sync", id="a barrier"),
+        pytest.param("setp.ge.u32 %p3, %r4, 224; @%p3 bra L; bar.sync 0; bra M; L: bar.red.or.pred %p2, 0, %p1; M:", "sync",
+                     id="reductions"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_ctas_that_wait_for_each_other_is_found_as_by_the_interpreter(before, check, quick):
+    found, data = launched(GRID_BARRIER.format(before=before), check=(check,), grid=4)
+    expected, left = launched(GRID_BARRIER.format(before=before), "interp", (check,), grid=4)
+    assert found == expected != []
+    assert data.tolist() == left.tolist()
+
+
 def test_a_false_suspicion_costs_time_only(quick):
     body = "st.shared.u32 [%r6], 1; bar.warp.sync -1; ld.shared.u32 %r9, [%r8]; st.global.u32 [%rd2], %r9;"
     found, data = launched(body)
