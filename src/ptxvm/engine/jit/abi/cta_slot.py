@@ -6,14 +6,13 @@ A resident CTA has a slot if its kernel has spin loops, and all of its barriers 
     barriers                                   a bit for each barrier at which warps wait
     ayes, voters, ayes_then, voters_then       the votes so far, and when a barrier opened last
     opened                                     warps that wait at a barrier may go on
-    arrived (2)                                in instrumented code: the threads that have arrived at barriers
     state                                      of each warp
 """
 
 from __future__ import annotations
 
 VOTES = ("barriers", "ayes", "voters", "ayes_then", "voters_then")  # fields of the launch record, while the CTA runs
-KEPT, OPENED, ARRIVED, STATES = 2, 7, 8, 16  # offsets of words
+KEPT, OPENED, STATES = 2, 7, 16  # offsets of words
 
 
 def size(warps: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.checks import spare_memory
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, Tags
 from ptxvm.engine.jit.memory.cta_clocks import CLOCKS
+from ptxvm.engine.jit.memory.tags import FIRST
 from ptxvm.engine.jit.run.callbacks import Callbacks, flags
 from ptxvm.engine.jit.run.runner import address, aligned
 from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel
@@ -130,15 +131,17 @@ class ObservedLaunch:
         if shadow is not None and shadow.init and (local := calls.windows.get(Space.LOCAL)) is not None:
             calls.marks = np.zeros_like(local.allocation.bytes)
             record[AT["local_marks"]] = (calls.marks.ctypes.data - local.allocation.origin) % (1 << 64)
+        calls.renumber = RENUMBER(partial(record.__setitem__, AT["epoch"], FIRST))  # of clocks without tags
+        record[AT["renumber"]] = address(calls.renumber)
         if shadow is None or not (shadow.race or shadow.init):
             return
         shared = calls.windows[Space.SHARED].allocation
         tags = self.tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, self.written, record)
         calls.renumber, calls.row_tags = RENUMBER(tags.renumber), np.zeros(ROWS, np.uint64)
+        record[AT["renumber"]] = address(calls.renumber)
         fields = {
             "epoch": tags.epoch,
             "grid_epoch": tags.epoch,
-            "renumber": address(calls.renumber),
             "shadow": tags.displacement(shared),
             "reads": tags.distance,
             "row_tags": calls.row_tags.ctypes.data,

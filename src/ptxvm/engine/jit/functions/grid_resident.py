@@ -35,8 +35,8 @@ def grid_function(kernel: KernelContext, name: str = BODY, on_fault: str = "good
         begins="\n".join(counters.grid_begins()),
         ends="\n".join([*counters.grid_ends(kernel), *streaming_stores.fence(kernel)]),
         clear="\n".join(cleared_windows(kernel)),
-        restore="\n".join(_votes(kernel, restored=True)),
-        keep="\n".join(_votes(kernel, restored=False)),
+        restore="\n".join(_votes(restored=True)),
+        keep="\n".join(_votes(restored=False)),
         enter="\n".join(_enter(kernel)),
         release=release_barrier(kernel),
         abreast=abreast,
@@ -59,22 +59,20 @@ def grid_function(kernel: KernelContext, name: str = BODY, on_fault: str = "good
         states=4 * cta_slot.STATES,
         straight=STRAIGHT if kernel.straight else -1,
         turns=offset("rounds"),
+        until_fault="%cta" if kernel.shadow is None else "-1",
         warps=kernel.warps,
     )
 
 
-def _votes(kernel: KernelContext, *, restored: bool) -> Iterator[str]:
-    """Lines that copy what barriers have counted of a CTA from its slot to the launch record, or back."""
-    fields = [(field, cta_slot.KEPT + n, "i32") for n, field in enumerate(cta_slot.VOTES)]
-    if kernel.shadow is not None:
-        fields.append(("arrived", cta_slot.ARRIVED, "i64"))
-    for field, word, llvm in fields:
+def _votes(*, restored: bool) -> Iterator[str]:
+    """Lines that copy the votes of a CTA from its slot to the launch record, or back."""
+    for n, field in enumerate(cta_slot.VOTES):
         name = f"%{field}.{'restored' if restored else 'kept'}"
-        yield f"  {name}.slot = getelementptr i32, ptr %m, i64 {word}"
+        yield f"  {name}.slot = getelementptr i32, ptr %m, i64 {cta_slot.KEPT + n}"
         yield f"  {name}.field = getelementptr i8, ptr %ctx, i64 {offset(field)}"
         source, target = (f"{name}.slot", f"{name}.field") if restored else (f"{name}.field", f"{name}.slot")
-        yield f"  {name} = load {llvm}, ptr {source}, align 4"
-        yield f"  store {llvm} {name}, ptr {target}, align 4"
+        yield f"  {name} = load i32, ptr {source}, align 4"
+        yield f"  store i32 {name}, ptr {target}, align 4"
 
 
 def _enter(kernel: KernelContext) -> Iterator[str]:

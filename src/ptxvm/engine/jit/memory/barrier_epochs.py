@@ -207,8 +207,8 @@ def _all_arrived(kernel: KernelContext) -> str:
 
 
 def _define(kernel: KernelContext, shadow: Shadow) -> None:
-    """Define the function that is called where a CTA begins, and where a barrier opens: without tags nothing is numbered."""
-    made = _next_epoch(kernel, shadow) if shadow.tags else _agreement(kernel)
+    """Define what is called where a CTA begins, and where a barrier opens: without tags and clocks nothing is numbered."""
+    made = _next_epoch(kernel, shadow) if shadow.tags or kernel.clocked else _agreement(kernel)
     kernel.unit.helper("ptxvm.epoch", made)
 
 

@@ -85,7 +85,7 @@ class KernelContext:
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)
         self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
-        self.fair = bool(self.spinning) and (not self.tagged or self.polls)
+        self.fair = bool(self.spinning) and (not self.follows_threads or self.polls)
         self.partial_barriers = self.deferred or self.polls or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
         self.graph = analysis.graph(general=self.general)

@@ -12,7 +12,8 @@ $clear
 ; A CTA runs until all of its warps have ended.  A warp that stays in a spin loop yields: it waits for what another writes.
 ; When all warps of a CTA have yielded, or wait at a barrier for those, the next CTA runs, in a slot of its own.
 ; A CTA that comes from barrier to barrier may wait as well: after $$passes passes over its warps, others run.
-; After a fault the CTAs before that of the fault run to their end, if they do not wait for each other.
+; After a fault the CTAs before that of the fault run to their end, if they do not wait for each other; of instrumented code,
+; which the exact checker runs again, none does.
 define internal i32 @$name(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
 entry:
 $fields
@@ -214,7 +215,7 @@ slot.end:
 judge:
   br i1 %busy, label %cycle, label %good
 bad:
-  store i64 %cta, ptr %until.pointer, align 8
+  store i64 $until_fault, ptr %until.pointer, align 8
   br label %$on_fault
 halt:
   store i64 -1, ptr %until.pointer, align 8

@@ -13,7 +13,7 @@ BYTES_IN_STEP = 1 << 26  # ... and bytes of their records, shared and local memo
 
 def most_resident(kernel: KernelContext) -> int:
     """The most CTAs that are resident at once: more than one if they may wait for each other."""
-    if kernel.cluster_size == 1 and (not kernel.fair or kernel.tagged):
+    if kernel.cluster_size == 1 and (not kernel.fair or kernel.follows_threads):
         return 1
     if kernel.follows_threads:  # their tags tell one cluster from those before it
         return kernel.cluster_size

@@ -272,17 +272,18 @@ GRID_BARRIER = """
 """
 
 
-def test_barriers_are_not_numbered_where_no_tags_are_asked_for(quick):
-    """More of them than numbers that tags have: 2,200 blocks that are wider than vectors, each at 1,000 barriers."""
-    body = "mov.u32 %r9, 0; L: bar.sync 0; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 1000; @%p1 bra L;"
+@pytest.mark.parametrize("barrier", ["bar.sync 0;", "bar.sync 1, 512;"])
+def test_there_may_be_more_barriers_than_numbers_of_tags(barrier, quick):
+    """2,200 blocks that are wider than vectors, each at 1,000 barriers."""
+    body = f"mov.u32 %r9, 0; L: {barrier} add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 1000; @%p1 bra L;"
     assert launched(body, check=("sync",), grid=2200, block=512)[0] == []
     assert quick()
 
 
-@pytest.mark.parametrize("check", [("memory",), ("sync",), ("memory", "sync")])
-def test_ctas_that_wait_for_each_other_are_looked_at_quickly_where_no_tags_are_asked_for(check, quick):
-    found, data = launched(GRID_BARRIER.format(before=""), check=check, grid=4)
-    assert quick()
+@pytest.mark.parametrize("check", ["memory", "sync"])
+def test_ctas_may_wait_for_each_other(check, quick):
+    found, data = launched(GRID_BARRIER.format(before=""), check=(check,), grid=4)
+    assert quick() == (check == "memory")
     assert found == []
     assert data[:256].tolist() == list(range(1, 257))
 
@@ -291,6 +292,7 @@ def test_ctas_that_wait_for_each_other_are_looked_at_quickly_where_no_tags_are_a
     ("before", "check"),
     [
         pytest.param("mov.u64 %rd6, 64; setp.eq.u32 %p3, %r4, 200; @%p3 st.global.u32 [%rd6], 1;", "memory", id="an access"),
+        pytest.param("mov.u32 %r11, t; setp.eq.u32 %p3, %r4, 200; @%p3 st.shared.u32 [%r11+-4], 1;", "memory", id="a variable"),
         pytest.param("setp.ge.u32 %p3, %r4, 240; @%p3 bra L; bar.sync 0; L:", "sync", id="a barrier"),
         pytest.param("setp.ge.u32 %p3, %r4, 224; @%p3 bra L; bar.sync 0; bra M; L: bar.red.or.pred %p2, 0, %p1; M:", "sync",
                      id="reductions"),
