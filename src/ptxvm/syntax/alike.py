@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -91,12 +91,8 @@ def forms_of_parameters(text: str, start: int) -> dict[str, str]:
 
 def _declared_name(pieces: Sequence[str]) -> str:
     """The name that a statement declares, taken apart at its names: the first that stands in no brackets, as results do."""
-    depth = 0
-    for at in range(0, len(pieces) - 1, 2):
-        depth += pieces[at].count("(") - pieces[at].count(")")
-        if depth == 0:
-            return pieces[at + 1]
-    return ""
+    depths = accumulate(piece.count("(") - piece.count(")") for piece in pieces[::2])
+    return next((name for depth, name in zip(depths, pieces[1::2], strict=False) if depth == 0), "")
 
 
 def _declares_one(pieces: Sequence[str]) -> bool:
