@@ -106,7 +106,8 @@ class IncrementalChecker:
         self._bound, self.waiting = None, 0
         with usual_arithmetic(), NoCollection():
             found = sketch(source)
-            report = self._by_bodies(source, found, target, slice) if found.is_whole else None
+            by_bodies = found.is_whole and "\0" not in source.text  # else it may be a binary file
+            report = self._by_bodies(source, found, target, slice) if by_bodies else None
             if report is None:
                 self.waiting = 0
                 report = whole(source, target)

@@ -359,3 +359,9 @@ def test_random_edits_of_a_long_body_find_what_the_whole_module_has(session, rng
     for number in range(6):
         text = LONG if number % 3 == 0 else edited(text, random_edits)
         assert checker.check(Source(text)) == oracle(text), text
+
+
+@pytest.mark.parametrize("text", ["\0", "\0\1", "\x7fELF\2\1\1\0\0"])
+def test_binary_files_are_read_as_a_whole(text):
+    found = IncrementalChecker().check(Source(text))
+    assert [each.message for each in found] == [each.message for each in whole(Source(text)).diagnostics] != []

@@ -6,9 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxvm.machine.reductions import combined, converted
+from ptxvm.algebra.state_space import Space
+from ptxvm.isa.transfers import Pattern, Transfer
+from ptxvm.machine.reductions import combined, moved
 
 BF16 = ml_dtypes.bfloat16
+LOAD = Transfer(next(iter(Pattern)), Space.SHARED, Space.GLOBAL)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +45,8 @@ def test_sums_of_f32_flush_subnormals_and_have_one_nan():
 def test_tf32_has_ten_bits_and_subnormals_stay():
     """Recorded on an H200 (`tests/oracle/test_recorded_cases.py`)."""
     bits = np.array([0x3F801000, 0x3F803000, 0x3F800FFF, 0x7F800000, 0x00001234], np.uint32)
-    rounded = converted("tf32", bits.view(np.uint8).reshape(1, -1)).view(np.uint32).ravel().tolist()
+    rounded = moved(LOAD, "tf32", bits.view(np.uint8).reshape(1, -1)).view(np.uint32).ravel().tolist()
     assert rounded == [0x3F800000, 0x3F804000, 0x3F800000, 0x7F800000, 0x00002000]
     same = bits.view(np.uint8).reshape(1, -1)
-    assert converted("u32", same) is same
-    assert converted("f32.ftz", same) is same
+    assert moved(LOAD, "u32", same) is same
+    assert moved(LOAD, "f32.ftz", same) is same
