@@ -2,9 +2,9 @@
 
 A compiler that does not optimise (`nvcc -G`) makes generic addresses of a thread's variables by `cvta.local` (PTX 9.7.9.20) and
 accesses them by these, so that each lane would have to have its local memory in one piece (`memory.interleaved_local`).  Where
-such addresses go nowhere but into accesses and sums, nobody can tell them from offsets in local memory, which have 32 bits: the
-conversions become moves, and the accesses are of local memory.  Where one is stored, passed, compared, or joined with another address, the
-function stays as it is.
+such addresses go nowhere but into accesses and sums, they are as good as offsets in local memory, which have 32 bits: the
+conversions become moves, and the accesses are of local memory.  Where one is stored, passed, compared, or joined with another
+address, the function stays as it is.
 """
 
 from __future__ import annotations
