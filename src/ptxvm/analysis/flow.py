@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
-from ptxvm.analysis.symbols import Label, Register, Table
+from ptxvm.analysis.symbols import Label, Register, Table, Variable
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import SpecialRegister, lookup
 from ptxvm.syntax import tree
@@ -97,6 +97,14 @@ def registers_in(node: tree.Operand, bound: Bound) -> Iterator[Register]:
     for name in names_in(node):
         symbol = bound.scope.find(name.text)
         if isinstance(symbol, Register):
+            yield symbol
+
+
+def variables_in(node: tree.Operand, bound: Bound) -> Iterator[Variable]:
+    """The variables that an operand names."""
+    for name in names_in(node):
+        symbol = bound.scope.find(name.text)
+        if isinstance(symbol, Variable):
             yield symbol
 
 

@@ -8,9 +8,8 @@ reach, or an address in memory reaches, may be read all the same.
 from __future__ import annotations
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in
+from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in, variables_in
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
@@ -128,8 +127,8 @@ def loaded(bound: Bound) -> set[Variable]:
     """The parameters that an instruction loads."""
     if not bound.summary.reads or Space.PARAM not in bound.summary.spaces:
         return set()
-    names = [name for node in bound.operands.values() if isinstance(node, tree.Address) for name in names_in(node)]
-    return {symbol for name in names if isinstance(symbol := bound.scope.find(name.text), Variable)}
+    addresses = (node for node in bound.operands.values() if isinstance(node, tree.Address))
+    return {variable for node in addresses for variable in variables_in(node, bound)}
 
 
 def through_registers(bound: Bound, known: dict[Register, Parameters]) -> Parameters:

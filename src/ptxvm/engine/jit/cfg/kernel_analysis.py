@@ -25,7 +25,7 @@ class KernelAnalysis:
         self, image: Image, function: Function, *, ordered: bool = False, deferred: bool = False, registers: bool = True
     ) -> None:
         """With `registers`, parameters of calls are in registers where they can be."""
-        self._body = cache(partial(_body, registers=registers))
+        self._body = cache(partial(translated, registers=registers))
         self.image, self.function, self.ordered, self.deferred = image, function, ordered, deferred
         self._graphs: dict[bool, ControlFlowGraph] = {}
         self._memory_dependent: dict[Function, int] = {}
@@ -120,6 +120,6 @@ class KernelAnalysis:
         return self._place_dependent[frame.function]
 
 
-def _body(function: Function, *, registers: bool) -> Function:
+def translated(function: Function, *, registers: bool) -> Function:
     """A function as it is translated."""
     return in_local_space(in_registers(function) if registers else function)

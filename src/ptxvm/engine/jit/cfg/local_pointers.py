@@ -40,11 +40,10 @@ def in_local_space(function: Function) -> Function:
 
 def _pointers(function: Function) -> int:
     """The registers that may hold one, as bits; 0 where one goes where it cannot be followed."""
-    code = [bound for bound in function.instructions if bound.decoded is not None]
     found, before = 0, -1
     while found != before:
         before = found
-        for bound in code:
+        for bound in function.instructions:
             for register in _makes(bound, found):
                 if register.of_module or register.count > 1:
                     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from ptxvm.analysis.program import Bound, Function
@@ -112,11 +111,6 @@ class Node:
 def is_barrier(i: Decoded) -> bool:
     """Does it wait for threads of the CTA, of the cluster, or of the warpgroup, or for what they give back?"""
     return "waits" in i.of.effects and (not i.of.effects.isdisjoint(("cta", "cluster")) or _of_other_warps(i))
-
-
-def barriers(code: Iterable[Bound]) -> Iterator[Decoded]:
-    """The instructions that arrive at barriers of the CTA, whether they wait there or not."""
-    return (bound.i for bound in code if "cta" in bound.i.of.effects)
 
 
 def is_collective(i: Decoded) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.call_graph import callees_first
-from ptxvm.analysis.flow import registers_in, special_registers
+from ptxvm.analysis.flow import registers_in, special_registers, variables_in
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.shapes import names_in
-from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.analysis.symbols import Register
 from ptxvm.engine.call_targets import called, callees
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.machine.image import Image
@@ -64,17 +63,9 @@ def _passes_in_memory(bound: Bound) -> bool:
     """Does it pass an argument or a result of a call in memory, or take one from there; or call what has no code here?"""
     if bound.calls and ((callee := bound.callee()) is None or not callee.defined):
         return True
-    kernel, own = bound.function, (symbol for operand in bound.node.operands for symbol in _variables(operand, bound))
+    kernel, own = bound.function, (symbol for operand in bound.node.operands for symbol in variables_in(operand, bound))
     parameters = kernel.signature.parameters if kernel is not None and kernel.entry else ()
     return any(symbol.space is Space.PARAM and symbol not in parameters for symbol in own)
-
-
-def _variables(operand: tree.Operand, bound: Bound) -> Iterator[Variable]:
-    """The variables that an operand names."""
-    for name in names_in(operand):
-        symbol = bound.scope.find(name.text)
-        if isinstance(symbol, Variable):
-            yield symbol
 
 
 # ── clusters ────────────────────────────────────────────────────────────────────────────

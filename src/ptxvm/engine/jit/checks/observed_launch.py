@@ -20,6 +20,7 @@ from ptxvm.engine.jit.checks import spare_memory
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, Tags
 from ptxvm.engine.jit.memory.cta_clocks import CLOCKS
 from ptxvm.engine.jit.memory.tags import FIRST
+from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.run.callbacks import Callbacks, flags
 from ptxvm.engine.jit.run.runner import address, aligned
 from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel
@@ -131,14 +132,16 @@ class ObservedLaunch:
         if shadow is not None and shadow.init and (local := calls.windows.get(Space.LOCAL)) is not None:
             calls.marks = np.zeros_like(local.allocation.bytes)
             record[AT["local_marks"]] = (calls.marks.ctypes.data - local.allocation.origin) % (1 << 64)
-        calls.renumber = RENUMBER(partial(record.__setitem__, AT["epoch"], FIRST))  # of clocks without tags
+        if shadow is not None and shadow.tags:
+            self._begin_tags(calls, record, shadow)
+        restart = partial(record.__setitem__, AT["epoch"], FIRST)  # the numbers of clocks without tags
+        calls.renumber = RENUMBER(restart if self.tags is None else self.tags.renumber)
         record[AT["renumber"]] = address(calls.renumber)
-        if shadow is None or not (shadow.race or shadow.init):
-            return
+
+    def _begin_tags(self, calls: ObservedCallbacks, record: Record, shadow: Shadow) -> None:
         shared = calls.windows[Space.SHARED].allocation
         tags = self.tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, self.written, record)
-        calls.renumber, calls.row_tags = RENUMBER(tags.renumber), np.zeros(ROWS, np.uint64)
-        record[AT["renumber"]] = address(calls.renumber)
+        calls.row_tags = np.zeros(ROWS, np.uint64)
         fields = {
             "epoch": tags.epoch,
             "grid_epoch": tags.epoch,

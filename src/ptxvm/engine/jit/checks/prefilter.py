@@ -45,7 +45,6 @@ from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.cfg import unset_registers
-from ptxvm.engine.jit.cfg.nodes import barriers
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, WrittenLater
 from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Overwritten
 from ptxvm.engine.jit.engine import Jit
@@ -55,7 +54,6 @@ from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.time_box import GivenUp
 from ptxvm.engine.watching import Watch
-from ptxvm.isa.cta_barrier import reduction
 from ptxvm.isa.effects import Collective
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import Extent, LaunchShape
@@ -211,7 +209,7 @@ class Prefilter:
             return "local memory may be read before it is written"
         if kernel.shadow is not None and kernel.shadow.init and (unset := self._unset_doubt(kernel)):
             return unset
-        if "sync" in watch.checks and kernel.clock_words and len({*map(reduction, barriers(kernel.instructions))}) > 1:
+        if "sync" in watch.checks and kernel.clock_words and len(kernel.reductions) > 1:
             return "barriers with different reductions may be mixed"
         return self._doubt_of_one_run(kernel, watch, options)
 

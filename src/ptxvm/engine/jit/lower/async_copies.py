@@ -10,12 +10,12 @@ import numpy as np
 from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
+from ptxvm.algebra.types import Type, b32, b64, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.abi.host import Host
-from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies
@@ -43,15 +43,15 @@ class Tasks(Port):
         if source_size is None or (isinstance(source_size.raw, Affine) and source_size.raw.constant == count * WORD):
             self._whole(target, source, count)
             return
-        outer = self.at.guard
         source_size = source_size.to(u32)
         whole, none = source_size.compare("ge", source_size.lift(count * WORD)), source_size.eq(0)
         barrier_epochs.suspect_if(self.at, (~(whole | none)).raw)
         self.at.refuse(self.bound, ~(whole | none), PartialCopy(count * WORD),
                        [(u64, target.raw), (u64, source.raw), (u32, source_size.raw)])  # fmt: skip
-        self._under(outer, whole, lambda: self._whole(target, source, count))
-        self._under(outer, none, lambda: self._store(target, [Value(self.alg, b32, Affine(0))] * count))
-        self.at.guard = outer
+        with self.at.among(whole.raw):
+            self._whole(target, source, count)
+        with self.at.among(none.raw):
+            self._store(target, [Value(self.alg, b32, Affine(0))] * count)
 
     def _count(self, target: Value, source: Value, source_size: Value | None, count: int) -> None:
         """Count the copy, in profiled code, as a load, by the lanes that read the source, and a store."""
@@ -63,15 +63,9 @@ class Tasks(Port):
         if source_size is None:
             read()
         else:
-            self._under(self.at.guard, source_size.to(u32).ne(0), read)
+            with self.at.among(source_size.to(u32).ne(0).raw):
+                read()
         count_access(self.at, self.bound, Access(Verb.WRITE, Space.SHARED, b32, count), target.raw)
-
-    def _under(self, outer: Raw | None, chosen: Value, work: Callable[[], object]) -> None:
-        """Write code for the lanes that a predicate selects."""
-        both = chosen.raw if outer is None else self.alg.integer("and", pred, outer, chosen.raw)
-        self.at.guard = Varying(self.alg.vector(pred, both))
-        work()
-        self.at.guard = outer
 
     def _whole(self, target: Value, source: Value, count: int) -> None:
         self._store(target, Memory(self.at, self.bound).load(Space.GLOBAL, b32, source, count, asynchronous=True))
@@ -90,15 +84,17 @@ class Tasks(Port):
         (amount,) = self.at.host_call(self.bound, call, inputs, [u64], quick, plans, whole=False)
         if not kind.mbarrier:
             return
-        outer, (bar,) = self.at.guard, by_name["bar"]
+        (bar,) = by_name["bar"]
         if not kind.multicast:
-            self._under(outer, amount.ne(0), lambda: self._complete(kind, bar, completed, amount))
+            with self.at.among(amount.ne(0).raw):
+                self._complete(kind, bar, completed, amount)
             return
         (mask,) = by_name["mask"]
         for rank in range(self.at.kernel.cluster_size):
             reached = (mask >> rank & 1).ne(0) & amount.ne(0)
             where = self._barrier_of(bar, rank, pair=kind.pair)
-            self._under(outer, reached, partial(self._complete, kind, where, completed, amount))
+            with self.at.among(reached.raw):
+                self._complete(kind, where, completed, amount)
 
     def _quick(self, kind: Transfer, names: list[str], types: list[Type]) -> str | None:
         """The function of the module that copies without the host."""
@@ -162,22 +158,13 @@ class Tasks(Port):
 
     def _arrive_in_ctas(self, address: Value, update: Callable[[Value], Value], mask: Value) -> None:
         """Update the mbarrier at an address in the CTAs of the cluster whose bit is set."""
-        outer = self.at.guard
-
-        def reached(where: Value) -> None:
-            Memory(self.at, self.bound).atomic(
-                Space.SHARED_CLUSTER,
-                b64,
-                where,
-                update,
-                [],
-                order=Order.RELEASE,
-                scope=Scope.CLUSTER,
-                mbarrier=MbarrierStep.ARRIVE,
-            )
-
         for rank in range(self.at.kernel.cluster_size):
-            self._under(outer, (mask >> rank & 1).ne(0), partial(reached, self._barrier_of(address, rank, pair=False)))
+            where = self._barrier_of(address, rank, pair=False)
+            with self.at.among((mask >> rank & 1).ne(0).raw):
+                Memory(self.at, self.bound).atomic(
+                    Space.SHARED_CLUSTER, b64, where, update, [],
+                    order=Order.RELEASE, scope=Scope.CLUSTER, mbarrier=MbarrierStep.ARRIVE,
+                )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from functools import reduce
 
 from ptxvm.algebra.types import pred, u32
 from ptxvm.engine.jit.abi.launch_record import offset
-from ptxvm.engine.jit.cfg.nodes import barriers
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.ir.runtime import runtime
@@ -16,7 +15,6 @@ from ptxvm.engine.jit.memory.tags import EPOCH, LAST, NEVER
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.isa.cta_barrier import reduction
 from ptxvm.isa.special_registers import WARP
 
 ALL = (1 << 32) - 1  # lanes
@@ -72,7 +70,7 @@ def warp_waits(kernel: KernelContext, code: Code, waiting: Mapping[str, str | No
     now = code.emit(f"load i64, ptr {arrived}, align 8", pure=False)
     for operation, lanes in waiting.items():
         count = code.emit(f"zext i32 {_count(kernel, code, lanes)} to i64")
-        place = COUNT_BITS * _reductions(kernel).index(operation)
+        place = COUNT_BITS * kernel.reductions.index(operation)
         now = code.emit(f"add i64 {now}, {code.emit(f'shl i64 {count}, {place}')}")
     code.run(f"store i64 {now}, ptr {arrived}, align 8")
     if "sync" in kernel.shadow.checks and None not in waiting.values():
@@ -92,11 +90,6 @@ def _count(kernel: KernelContext, code: Code, lanes: str | None) -> str:
     word = f"i{kernel.width}"
     count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, lanes))
     return count if kernel.width == 32 else code.emit(f"{'trunc' if kernel.width > 32 else 'zext'} {word} {count} to i32")
-
-
-def _reductions(kernel: KernelContext) -> list[str]:
-    """The reductions of its barriers: those that are counted apart, since the threads of a barrier agree (PTX 9.7.13.1)."""
-    return sorted({*map(reduction, barriers(kernel.instructions))})
 
 
 def warp_arrives(at: NodeBuilder, numbers: str, counts: str) -> None:
@@ -199,7 +192,7 @@ def suspect(kernel: KernelContext) -> list[str]:
 def _all_arrived(kernel: KernelContext) -> str:
     """The lines that set `%all` if all threads of the CTA have arrived at barriers with one reduction."""
     lines, found = [], "false"
-    for n in range(len(_reductions(kernel)) or 1):
+    for n in range(len(kernel.reductions) or 1):
         lines.append(f"  %all.{n} = icmp eq i64 %arrived, {kernel.threads << COUNT_BITS * n}")
         lines.append(f"  %any.{n} = or i1 {found}, %all.{n}")
         found = f"%any.{n}"

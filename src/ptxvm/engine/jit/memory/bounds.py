@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 
 from ptxvm.algebra.state_space import Space
@@ -39,7 +38,7 @@ class Bounds:
             return self.addressing.pointer(space, raw) if isinstance(raw, Affine) and not raw.terms else ""
         span = self._span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
-        if self.at.kernel.tagged and space not in WINDOWS and self.is_anywhere(raw):
+        if self.at.kernel.tagged and space not in WINDOWS and self._is_anywhere(raw):
             self._compare_in_turns(site, space, raw, size)
             variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
             return ""
@@ -90,19 +89,19 @@ class Bounds:
         if records:
             with code.scope():
                 code.block(allowed)
-                self._touched(space).of_lanes(raw, size)
+                self._touched(self.access, space).of_lanes(raw, size)
                 code.jump(onward)
             with code.scope():
                 code.block(quick)
-                self._touched(space).of_site(site, raw, size)
+                self._touched(self.access, space).of_site(site, raw, size)
                 code.jump(onward)
         code.block(onward)
         if self.records(space) and isinstance(raw, Affine) and not records:
-            self._touched(space).of_address(raw, size)
+            self._touched(self.access, space).of_address(raw, size)
 
     # ── lanes in several allocations ────────────────────────────────────────────────────
 
-    def is_anywhere(self, raw: Raw) -> bool:
+    def _is_anywhere(self, raw: Raw) -> bool:
         """May lanes well access several allocations: is their address no sum of one that they share and an index?"""
         return isinstance(raw, Varying) and raw.name not in self.alg.scaled
 
@@ -117,7 +116,7 @@ class Bounds:
             code.block(head)
             rest = code.emit(f"load {word}, ptr {left}, align 8", pure=False)
             code.run(f"store {word} {rest}, ptr {turn}, align 8")
-            with self._among(rest):
+            with self.at.among(self._lanes(rest)):
                 good = self._good(site, raw, size)
             code.branch(good, found, slow, likely=True)
             with code.scope():
@@ -127,7 +126,7 @@ class Bounds:
                 code.jump(found)
             code.block(found)
             now = code.emit(f"load {word}, ptr {turn}, align 8", pure=False)
-            with self._among(now):
+            with self.at.among(self._lanes(now)):
                 self._check_tags(site, space, raw, size)
             rest = code.emit(f"xor {word} {rest}, {now}")
             code.run(f"store {word} {rest}, ptr {left}, align 8")
@@ -137,34 +136,21 @@ class Bounds:
     def _find(self, site: int, space: Space, raw: Raw, size: int, rest: str, turn: str) -> None:
         """Let the site have the allocation of the first lane left: it is the turn of all lanes that are in it."""
         code, word, kept, some = self.code, f"i{self.width}", self.code.label(), self.code.label()
-        with self._among(code.emit(f"and {word} {rest}, {code.emit(f'sub {word} 0, {rest}')}")):
+        first = code.emit(f"and {word} {rest}, {code.emit(f'sub {word} 0, {rest}')}")
+        with self.at.among(self._lanes(first)):
             code.branch(self._asked(site, space, raw, size), kept, "fault", likely=True)
         code.block(kept)
         self.at.reload_site(site)
-        with self._among(rest):
-            inside = self._lanes_in_allocation(site, raw, size.bit_length() - 1)
+        low, bound = (self.at.site_field(site, n) for n in (0, 2))
+        outside = gather_checks.outside(code, u64, self.alg.vector(u64, raw), size.bit_length() - 1, low, bound)
+        inside = code.emit(f"and {word} {rest}, {code.emit(f'xor {word} {outside}, -1')}")
         code.run(f"store {word} {inside}, ptr {turn}, align 8")
         code.branch(code.emit(f"icmp ne {word} {inside}, 0"), some, "suspect", likely=True)
         code.block(some)
 
-    @contextmanager
-    def _among(self, lanes: str) -> Iterator[None]:
-        """Code for some of the active lanes, given as a mask."""
-        outer, predicates = self.at.guard, self.code.emit(f"bitcast i{self.width} {lanes} to <{self.width} x i1>")
-        self.at.guard = Varying(predicates)
-        yield
-        self.at.guard = outer
-
-    def _lanes_in_allocation(self, site: int, raw: Raw, log: int) -> str:
-        """The active lanes that are multiples of a size in the allocation of a site, as a mask."""
-        code, lanes, llvm = self.code, self.at.active_vector(), f"<{self.width} x i64>"
-        low, bound = (code.splat("i64", self.at.site_field(site, n)) for n in (0, 2))
-        offsets = code.emit(f"sub {llvm} {self.alg.vector(u64, raw)}, {low}")
-        turned = code.intrinsic(
-            llvm, f"llvm.fshr.v{self.width}i64", *[(llvm, each) for each in (offsets, offsets, f"splat (i64 {log})")]
-        )
-        inside = code.emit(f"icmp ult {llvm} {turned}, {bound}")
-        return code.mask_bits(inside if lanes is None else code.emit(f"and <{self.width} x i1> {inside}, {lanes}"))
+    def _lanes(self, mask: str) -> Varying:
+        """A mask of lanes as a predicate."""
+        return Varying(self.code.emit(f"bitcast i{self.width} {mask} to <{self.width} x i1>"))
 
     # ── what is noted ───────────────────────────────────────────────────────────────────
 
@@ -172,8 +158,8 @@ class Bounds:
         """Does the code note what it accesses in a space?"""
         return self.at.kernel.recorded and space in (Space.GLOBAL, Space.GENERIC)
 
-    def _touched(self, space: Space) -> TouchedBytes:
-        return TouchedBytes(self.at, self.addressing, replace(self.access, space=space))
+    def _touched(self, access: Access, space: Space) -> TouchedBytes:
+        return TouchedBytes(self.at, self.addressing, replace(access, space=space))
 
     def _is_uniform(self, raw: Raw) -> bool:
         """Do all lanes access one address, and is there such a lane?"""
@@ -181,7 +167,7 @@ class Bounds:
 
     def record_run(self, access: Access, space: Space, each: int, first: Raw, size: int) -> None:
         """Note loads of neighbouring elements, which are all in the last allocation of their site."""
-        touched = self._touched(space)
+        touched = self._touched(access, space)
         if isinstance(first, Affine) and self._is_uniform(first):
             touched.of_address(first, size)
         else:

@@ -51,13 +51,18 @@ def _signs(code: Code, type: Type, log: int, low: str, bound: str) -> str:
     return code.emit(f"and i1 {right}, {code.emit(f'icmp ne {llvm} {bound}, 0')}")
 
 
-def _compared(code: Code, type: Type, log: int, low: str, bound: str, *, some: bool) -> str:
+def outside(code: Code, type: Type, addresses: str, log: int, low: str, bound: str) -> str:
+    """The lanes whose address is no multiple of 1 << log from `low`, or not within `bound` of them, as a mask."""
     width, llvm, vector = code.width, scalar_type(type), vector_type(type, code.width)
-    offsets = code.emit(f"sub {vector} %a, {code.splat(llvm, low)}")
+    offsets = code.emit(f"sub {vector} {addresses}, {code.splat(llvm, low)}")
     if log:
         name, amount = f"llvm.fshr.v{width}{llvm}", f"splat ({llvm} {log})"
         offsets = code.intrinsic(vector, name, (vector, offsets), (vector, offsets), (vector, amount))
-    wrong = code.mask_bits(code.emit(f"icmp uge {vector} {offsets}, {code.splat(llvm, bound)}"))
+    return code.mask_bits(code.emit(f"icmp uge {vector} {offsets}, {code.splat(llvm, bound)}"))
+
+
+def _compared(code: Code, type: Type, log: int, low: str, bound: str, *, some: bool) -> str:
+    width, wrong = code.width, outside(code, type, "%a", log, low, bound)
     if some:
         wrong = code.emit(f"and i{width} {wrong}, %lanes")
     return code.emit(f"icmp eq i{width} {wrong}, 0")

@@ -316,14 +316,11 @@ class Memory(Port):
 
     def replicas(self, address: Value) -> Iterator[tuple[Value, Value]]:
         """The accesses to each have the lanes that have such a memory as their guard."""
-        outer = self.at.guard
         for number in range(settings.devices() - 1):
             (distance,) = self.at.host_call(self.bound, ReplicaDistance(number), [(u64, address.raw)], [u64])
             there = distance.compare("ne", distance.lift(0))
-            both = there.raw if outer is None else self.alg.integer("and", pred, outer, there.raw)
-            self.at.guard = Varying(self.alg.vector(pred, both))
-            yield there, address + distance
-            self.at.guard = outer
+            with self.at.among(there.raw):
+                yield there, address + distance
 
     def mapped(self, space: Space, address: Value, rank: Value) -> Value:
         """The corresponding address in another CTA of the cluster; without clusters ranks but 0 are in no memory."""
@@ -360,12 +357,8 @@ class Memory(Port):
 
     def _poll(self, over: Value) -> None:
         """Let the host end work where a lane finds that a phase goes on, and other warps run."""
-        outer = self.at.guard
-        waits = (~over).raw
-        both = waits if outer is None else self.alg.integer("and", pred, outer, waits)
-        self.at.guard = Varying(self.alg.vector(pred, both))
-        self.at.host_call(self.bound, PhaseGoesOn(), [], [])
-        self.at.guard = outer
+        with self.at.among((~over).raw):
+            self.at.host_call(self.bound, PhaseGoesOn(), [], [])
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""

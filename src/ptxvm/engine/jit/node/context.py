@@ -34,6 +34,7 @@ from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.engine.jit.values.shared_meanings import SharedMeanings
 from ptxvm.engine.loops import Loop, loops
+from ptxvm.isa.cta_barrier import reduction
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import window
 from ptxvm.machine.allocation import GRAIN, Allocation
@@ -333,6 +334,11 @@ class KernelContext:
         """Does each of its warps have a clock of its own, since not all barriers are for the whole CTA?"""
         needs = self.shadow is not None and (self.polls or bool(self.shadow.checks & {"race", "sync"}))
         return needs and self.partial_barriers
+
+    @cached_property
+    def reductions(self) -> tuple[str, ...]:
+        """The reductions of its barriers; the threads that arrive at one, whether they wait or not, agree (PTX 9.7.13.1)."""
+        return tuple(sorted({reduction(bound.i) for bound in self.instructions if "cta" in bound.i.of.effects}))
 
     @property
     def marks_local(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -220,6 +221,15 @@ class NodeBuilder(operands.Operands):
         """The active lanes for which a guard holds, as a mask."""
         bits = "-1" if guard is None else self.bits_of(guard)
         return bits if self.mask is None else self.code.emit(f"and i{self.width} {bits}, {self.mask}")
+
+    @contextmanager
+    def among(self, chosen: Raw) -> Iterator[None]:
+        """Code for those of the active lanes for which a predicate holds."""
+        outer = self.guard
+        both = chosen if outer is None else self.alg.integer("and", pred, outer, chosen)
+        self.guard = Varying(self.alg.vector(pred, both))
+        yield
+        self.guard = outer
 
     def _escapes(self, key: Key) -> bool:
         """Is a register that this instruction writes read where not all of its lanes wrote it?"""
