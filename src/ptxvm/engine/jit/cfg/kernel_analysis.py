@@ -9,7 +9,7 @@ from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.cfg import divergence_sources, grid_stride, loop_strides, requirements, row_walks
 from ptxvm.engine.jit.cfg.control_flow_graph import ControlFlowGraph
-from ptxvm.engine.jit.cfg.local_pointers import in_local_space
+from ptxvm.engine.jit.cfg.local_pointers import became_local, in_local_space
 from ptxvm.engine.jit.cfg.loop_strides import Stride
 from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.cfg.parameter_registers import in_registers
@@ -104,6 +104,12 @@ class KernelAnalysis:
         functions = list(called(self.image, self.function))
         once = self.unbounded or self.graph(general=False).shared  # their variables lie where a register of the thread says
         return 0 if once and len(functions) > 1 else requirements.local_grain(list(map(self._body, functions)))
+
+    @cached_property
+    def became_local(self) -> frozenset[Bound]:
+        """The accesses of local memory whose offsets have 64 bits that count."""
+        functions = called(self.image, self.function)
+        return frozenset(bound for each in functions for bound in became_local(each, self._body(each)))
 
     def memory_dependent(self, frame: Frame) -> int:
         """The registers of a function that depend on loaded values, as a mask."""

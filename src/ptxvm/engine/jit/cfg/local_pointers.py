@@ -2,8 +2,9 @@
 
 A compiler that does not optimise (`nvcc -G`) makes generic addresses of a thread's variables by `cvta.local` (PTX 9.7.9.20) and
 accesses them by these, so that each lane would have to have its local memory in one piece (`memory.interleaved_local`).  Where
-such addresses go nowhere but into accesses and sums, they are as good as offsets in local memory, which have 32 bits: the
-conversions become moves, and the accesses are of local memory.  Where one is stored, passed, compared, or joined with another
+such addresses go nowhere but into accesses and sums, they are as good as offsets in local memory: the conversions become moves,
+and the accesses are of local memory.  Their offsets have 64 bits, of which local memory uses 32: the others are zeros where an
+address is right, and are to be looked at (`became_local`).  Where one is stored, passed, compared, or joined with another
 address, the function stays as it is.
 """
 
@@ -33,6 +34,17 @@ def in_local_space(function: Function) -> Function:
             return function
         code.append(made)
     return with_code(function, code)
+
+
+def became_local(declared: Function, made: Function) -> Iterator[Bound]:
+    """The accesses of a function that are of local memory, and were by generic addresses as it was declared."""
+    for bound, new in zip(declared.instructions, made.instructions, strict=True):
+        if new is not bound and _spaces(bound) == {Space.GENERIC} and _spaces(new) == {Space.LOCAL}:
+            yield new
+
+
+def _spaces(bound: Bound) -> set[Space]:
+    return {access.space for access in bound.summary.accesses}
 
 
 # ── which registers hold generic addresses of local memory ──────────────────────────────

@@ -35,6 +35,7 @@ from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine import settings
 from ptxvm.machine.window import NOWHERE, RANK
 
+BEYOND = 0xFFFF_FFF0  # an offset that is in no memory of a thread, and a multiple of all sizes
 ORDERS: dict[FenceKind, str] = {
     Order.SC: "seq_cst",
     Order.ACQ_REL: "acq_rel",
@@ -206,6 +207,8 @@ class Memory(Port):
             return word, self.cluster.own_offset(raw)
         if word is Space.LOCAL:
             self.at.needs_local()
+            if self.bound in self.at.kernel.analysis.became_local:
+                raw = self.alg.integer("min", u64, raw, Affine(BEYOND))
         known = isinstance(raw, Affine) and raw.bank is not None
         if self.at.kernel.image.memory.address_bits == 32 and word not in WINDOWS and not known:
             raw = self.alg.integer("and", u64, raw, Affine(0xFFFF_FFFF))

@@ -103,7 +103,7 @@ def test_addresses_that_go_elsewhere(body: str, expected: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("check", [None, ["memory"], ["init"]])
-@pytest.mark.parametrize("place", [-1, 15, 16, (1 << 30) - 1])
+@pytest.mark.parametrize("place", [-1, 15, 16, (1 << 30) - 1, 1 << 30, 1 << 44])
 def test_places_outside_are_found_alike(place: int, check: list[str] | None) -> None:
     """Messages are the same but for the address, which differs from run to run."""
     body = f"add.s64 %b, %sp, {4 * place}; st.u32 [%b], %r1; ld.u32 %r2, [%b];"
