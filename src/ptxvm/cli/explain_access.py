@@ -132,6 +132,8 @@ def wavefronts(access: WarpAccess) -> Rows:
     passes = access.passes
     needed, taken = len(passes), access.wavefronts
     rows: Rows = [(f"{taken}; {needed} would do" if taken > needed else f"{taken}: no bank is asked for two words at once",)]
+    if access.in_pairs:
+        rows.append(("pairs of lanes load from one address: a pass serves twice as many lanes",))
     return rows + [(conflict(each),) for each in passes if each.turns > 1]
 
 

@@ -62,7 +62,7 @@ class Counter:
                 f"{name}_lines": traffic.lines,
             }
         elif space is Space.SHARED:
-            passes = shared_traffic(warps, lanes, addresses, size)
+            passes = shared_traffic(warps, lanes, addresses, verb, size)
             found |= {f"{name}_wavefronts": passes.wavefronts, f"{name}_wavefronts_ideal": passes.ideal}
         if verb is Verb.UPDATE:
             rivals = contention(warps, addresses)

@@ -13,8 +13,9 @@ from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 
 SASS = "Nsight Compute counts SASS, which ptxas makes of the PTX."
-TOGETHER = "Hardware may serve passes of an access of 8 or 16 bytes together where they ask for the same words."
+TOGETHER = "A pass serves twice as many lanes where all lanes n and n ^ 1, or n and n ^ 2, load the same 8 or 16 bytes."
 ONCE = "Lanes that update one word count once; `atomic_steps` says how often hardware does them."
+NOTES = {Verb.READ: TOGETHER, Verb.UPDATE: ONCE}  # on wavefronts
 WIDTHS = (16, 32, 64)  # bits of floating-point operations that are counted
 WORDS = {Verb.READ: "load", Verb.WRITE: "store", Verb.UPDATE: "atomic"}
 OF_NCU = {Verb.READ: "ld", Verb.WRITE: "st", Verb.UPDATE: "atom"}
@@ -107,7 +108,7 @@ def accesses(space: Space, verb: Verb, name: str) -> Iterator[Metric]:
     if space is Space.SHARED:
         yield Metric(f"{name}_wavefronts", "wavefront", f"Passes over the banks that {how} take.",
                      f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum",
-                     ONCE if verb is Verb.UPDATE else TOGETHER)  # fmt: skip
+                     NOTES.get(verb, ""))  # fmt: skip
         yield Metric(f"{name}_wavefronts_ideal", "wavefront", "The same without bank conflicts.")
 
 

@@ -11,10 +11,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.state_space import Space
+from ptxvm.isa.effects import Verb
+from ptxvm.isa.special_registers import WARP
+
 Ints = npt.NDArray[np.int64]
 
 SECTOR, LINE = 32, 128  # bytes (CUDA C++ Programming Guide, "Global Memory")
 BANKS, WORD = 32, 4  # a bank has words of 4 bytes ("Shared Memory")
+PAIRED = (8, 16)  # bytes of loads that may be served in pairs of lanes
+PARTNERS = (1, 2)  # lanes n and n ^ 1, or n and n ^ 2
 ADDRESS = 48  # bits of an address in a key; the warp is above
 
 
@@ -77,13 +83,15 @@ def global_traffic(warps: Ints, addresses: Ints, size: int) -> GlobalTraffic:
     return GlobalTraffic(len(sectors), int(-(-held // SECTOR).sum()), len(lines))
 
 
-def shared_traffic(warps: Ints, lanes: Ints, addresses: Ints, size: int) -> SharedTraffic:
+def shared_traffic(warps: Ints, lanes: Ints, addresses: Ints, verb: Verb, size: int) -> SharedTraffic:
     """The wavefronts of accesses of `size` bytes: lanes that ask a bank for different words take turns.
 
-    A pass serves 128 bytes, so accesses of 8 bytes go half a warp at a time, and those of 16 bytes a quarter.
+    A pass serves 128 bytes, so accesses of 8 bytes go half a warp at a time, and those of 16 bytes a quarter; loads of pairs
+    of lanes twice as many (`may_pair`).
     """
     together = BANKS * WORD // max(size, WORD)  # lanes of a pass
-    passes = warps * (BANKS // together) + lanes // together
+    twice = in_pairs(warps, lanes, addresses) if may_pair(Space.SHARED, verb, size) else 0
+    passes = warps * (BANKS // together) + (lanes // together >> twice)
     words = [keys_of(passes, addresses // WORD + n) for n in range(max(size // WORD, 1))]
     asked = distinct(np.concatenate(words))
     number = np.cumsum(begins(asked >> ADDRESS)) - 1
@@ -91,6 +99,27 @@ def shared_traffic(warps: Ints, lanes: Ints, addresses: Ints, size: int) -> Shar
     bank = (number * BANKS + asked % BANKS).astype(np.intp)
     turns = np.bincount(bank, minlength=count * BANKS).reshape(count, BANKS)
     return SharedTraffic(int(turns.max(axis=1).sum()), count)
+
+
+def may_pair(space: Space, verb: Verb, size: int) -> bool:
+    """May a pass serve twice as many lanes, where pairs of them have one address?
+
+    So it is for loads of 8 and 16 bytes from shared memory: what they return has two registers of two lanes in the room of one
+    (NVIDIA's developer forum, thread 77228, for compute capability 7.0 to 7.5; thread 373160 has counts of 8.6 and 9.0).
+    """
+    return space is Space.SHARED and verb is Verb.READ and size in PAIRED
+
+
+def in_pairs(warps: Ints, lanes: Ints, addresses: Ints) -> npt.NDArray[np.bool_]:
+    """Of each active lane: has its warp the same address in all lanes n and n ^ 1, or in all n and n ^ 2, that are active?"""
+    different, warp = np.unique(warps, return_inverse=True)
+    of_lane = np.full((len(different), WARP), -1)
+    of_lane[warp, lanes] = addresses
+    found = np.zeros(len(different), np.bool_)
+    for apart in PARTNERS:
+        partner = of_lane[:, np.arange(WARP) ^ apart]
+        found |= ((of_lane == partner) | (of_lane < 0) | (partner < 0)).all(axis=1)
+    return found[warp]
 
 
 def contention(warps: Ints, addresses: Ints) -> Contention:
@@ -108,6 +137,7 @@ __all__ = [
     "contention",
     "distinct",
     "global_traffic",
+    "may_pair",
     "requests",
     "shared_traffic",
 ]

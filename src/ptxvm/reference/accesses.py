@@ -12,7 +12,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
-from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD
+from ptxvm.profile.warp_accesses import BANKS, LINE, PARTNERS, SECTOR, WORD, may_pair
 from ptxvm.reference.reading import Reading
 from ptxvm.syntax import tree
 
@@ -24,7 +24,7 @@ APART = 1 << 40
 class Place:
     """Where an instruction accesses memory: a register and an offset, in a space, so many bytes for each of the first lanes.
 
-    Lanes of an `atomic` compete for addresses.
+    `verb` is what each lane does there; rows of matrices are moved for the whole warp, and have none.
     """
 
     register: str
@@ -33,7 +33,12 @@ class Place:
     space: Space
     size: int
     lanes: int = WARP
-    atomic: bool = False
+    verb: Verb | None = None
+
+    @property
+    def atomic(self) -> bool:
+        """Do lanes compete for addresses?"""
+        return self.verb is Verb.UPDATE
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,14 @@ class WarpAccess:
     """The bytes that active lanes of a warp access: `size` from the address of each lane on.
 
     Several `memories` are apart by `APART`: an address in the second one is that distance beyond the same one in the first.
+    `verb` is what each lane does there, if it does so for itself.
     """
 
     space: Space
     size: int
     addresses: Mapping[int, int]
     memories: tuple[str, ...] = ()
+    verb: Verb | None = None
 
     @property
     def misaligned(self) -> list[int]:
@@ -102,9 +109,17 @@ class WarpAccess:
         return sorted({sector * SECTOR // LINE * LINE for sector in self.sectors})
 
     @cached_property
+    def in_pairs(self) -> bool:
+        """Does a pass serve twice as many lanes, as all pairs of them load from one address?"""
+        if self.verb is None or not may_pair(self.space, self.verb, self.size):
+            return False
+        active = self.addresses.items()
+        return any(all(self.addresses.get(lane ^ apart, own) == own for lane, own in active) for apart in PARTNERS)
+
+    @cached_property
     def passes(self) -> list[Pass]:
-        """A pass is for 128 bytes: for accesses of 8 bytes half a warp, for those of 16 a quarter."""
-        together = BANKS * WORD // max(self.size, WORD)
+        """A pass is for 128 bytes: for accesses of 8 bytes half a warp, for those of 16 a quarter; twice that `in_pairs`."""
+        together = BANKS * WORD // max(self.size, WORD) << self.in_pairs
         found = (self._pass(range(first, first + together)) for first in range(0, WARP, together))
         return [each for each in found if each.by_bank]
 
@@ -159,8 +174,7 @@ def place_of(reading: Reading) -> Place | None:
     if len(accesses) != 1 or reading.decoded.of.effects != {"mem"} or accesses[0].type is None:
         return None
     (access,) = accesses
-    atomic = access.verb is Verb.UPDATE
-    return Place(base.text, type, offset, access.window, access.count * access.element, atomic=atomic)
+    return Place(base.text, type, offset, access.window, access.count * access.element, verb=access.verb)
 
 
 def _parts(node: tree.Operand) -> tuple[tree.Name | None, int]:
@@ -179,7 +193,7 @@ def access_of(place: Place, registers: Sequence[int], active: Sequence[bool] = (
     most = (1 << place.type.bits) - 1
     values = enumerate(registers[: place.lanes])
     addresses = {lane: value + place.offset & most for lane, value in values if active[lane]}
-    return WarpAccess(place.space, place.size, addresses)
+    return WarpAccess(place.space, place.size, addresses, verb=place.verb)
 
 
 def in_ranges(numbers: Sequence[int]) -> str:

@@ -74,7 +74,7 @@ def warp_access(touched: Touched, space: Space) -> WarpAccess:
     def address(each: Located) -> int:
         return names.index(each.name) * APART + each.distance
 
-    return WarpAccess(space, touched.size, {lane: address(each) for lane, each in located.items()}, tuple(names))
+    return WarpAccess(space, touched.size, {lane: address(each) for lane, each in located.items()}, tuple(names), touched.verb)
 
 
 __all__ = ["Request", "worst_requests"]

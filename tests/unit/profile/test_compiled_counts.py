@@ -169,6 +169,36 @@ def test_requests_are_the_same_in_batches_of_any_number(times, accesses, size, t
     assert sum(found[f"{space}_{verb}_requests"] for space in ("global", "shared") for verb in ("load", "atomic")) >= 4 * times
 
 
+PAIRS = """
+    mov.u32 %r1, %tid.x; mov.u32 %r2, tile; mov.u32 %r6, TIMES; mov.u32 %r8, 0;
+LOOP:
+    and.b32 %r9, %r6, 3; not.b32 %r9, %r9; and.b32 %r9, %r1, %r9;           // lanes n and n ^ 1, n ^ 2, all four, none
+    mad.lo.u32 %r9, %r6, 77, %r9; mul.lo.u32 %r5, %r9, 0x9e3779b1; shr.u32 %r7, %r5, 24;      // no neighbours alike
+    mad.lo.u32 %r10, %r6, 31, %r1; mul.lo.u32 %r10, %r10, 0x9e3779b1; shr.u32 %r10, %r10, 24;
+    setp.lt.u32 %p1, %r10, 200;
+    mad.lo.u32 %r7, %r7, SIZE, %r2;
+    ld.shared.TYPE VALUE, [%r7];
+    @%p1 ld.shared.TYPE VALUE, [%r7];
+    @%p1 st.shared.TYPE [%r7], VALUE;
+    sub.u32 %r6, %r6, 1; setp.ne.u32 %p3, %r6, 0;
+    @%p3 bra LOOP;
+"""
+
+
+@pytest.mark.parametrize("times", [1, 8, 16, 17, 50])
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_loads_of_pairs_of_lanes_are_the_same_in_batches(size, times):
+    """A pass serves twice as many lanes in three of four rounds (`profile.warp_accesses.may_pair`)."""
+    text = PAIRS.replace("TYPE", TYPES[size]).replace("VALUE", VALUES[size])
+    text = text.replace("TIMES", str(times)).replace("SIZE", str(size))
+    found = profiles(text, [], parameters="", shared=".shared .align 16 .b8 tile[4096];", block=64)
+    (whole,) = (line for line in found.lines if line.text.startswith("ld.shared"))
+    rounds, alone = 2 * times, 2 * (times // 4)
+    passes = size // 4
+    assert whole["shared_load_wavefronts_ideal"] == (rounds if size == 4 else (rounds - alone) * passes // 2 + alone * passes)
+    assert whole["shared_load_bytes"] == rounds * 32 * size
+
+
 BEFORE_AN_EXIT = """
     ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r5, %r1; mov.u32 %r6, 60; mov.u32 %r9, 0;
 LOOP:

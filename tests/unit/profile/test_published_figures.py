@@ -86,6 +86,25 @@ WIDE = """
 """
 
 
+PAIRS = WIDE.replace("mad.lo.u32 %r3, %r1, STRIDE, %r2;", "PLACE; mad.lo.u32 %r3, %r1, 32, %r2;")
+
+
+@pytest.mark.parametrize(
+    ("place", "wavefronts", "conflicts"),
+    [("and.b32 %r1, %r1, 15", 8, True), ("shr.u32 %r1, %r1, 4", 2, False)],
+)
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_loads_of_sixteen_bytes_by_several_lanes(place, wavefronts, conflicts, engine):
+    """On an A10 and an H100 (forums.developer.nvidia.com/t/373160): lanes 0 and 16, 1 and 17 ..., and lanes 0 to 15, 16 to 31.
+
+    The second is of pairs of lanes (forums.developer.nvidia.com/t/77228, for compute capability 7.0 to 7.5).
+    """
+    found = ptxvm.load(HEAD + PAIRS.replace("PLACE", place)).kernel().launch(1, 32, profile=True, engine=engine).profile
+    assert found is not None
+    assert found["shared_wavefronts"] == wavefronts
+    assert (found["shared_bank_conflicts"] > 0) == conflicts
+
+
 @pytest.mark.parametrize(("stride", "wavefronts", "conflicts"), [(128, 283_023_360, 247_645_440), (16, 35_377_920, 0)])
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 def test_loads_of_sixteen_bytes(stride, wavefronts, conflicts, engine):

@@ -9,6 +9,7 @@ import pytest
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
+from ptxvm.isa.effects import Verb
 from ptxvm.profile.warp_accesses import global_traffic, shared_traffic
 from ptxvm.reference.accesses import Place, WarpAccess, access_of, in_ranges, place_of
 from ptxvm.reference.reading import read
@@ -95,14 +96,17 @@ def test_other_instructions_have_no_place(text):
     assert place_of(read(text)) is None
 
 
+@pytest.mark.parametrize("verb", Verb)
+@pytest.mark.parametrize("apart", [0, 1, 2, 3])
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
-def test_wavefronts_and_sectors_are_those_that_a_profile_counts(rng, size):
+def test_wavefronts_and_sectors_are_those_that_a_profile_counts(rng, size, apart, verb):
     """The counters have formulas of their own, over arrays."""
-    registers = rng.integers(0, 64, 32) * size
-    place = Place("%r1", u64, 0, Space.SHARED, size)
-    found = access_of(place, registers.tolist())
-    warp, lanes = np.zeros(32, np.int64), np.arange(32)
-    assert sum(each.turns for each in found.passes) == shared_traffic(warp, lanes, registers, size).wavefronts
+    registers = rng.integers(0, 64, 32)[np.arange(32) & ~apart] * size
+    active = rng.random(32) < 0.8
+    place = Place("%r1", u64, 0, Space.SHARED, size, verb=verb)
+    found = access_of(place, registers.tolist(), active.tolist())
+    warp, lanes, registers = np.zeros(active.sum(), np.int64), np.flatnonzero(active), registers[active]
+    assert (found.wavefronts, len(found.passes)) == shared_traffic(warp, lanes, registers, verb, size)
     counted = global_traffic(warp, registers, size)
     assert (len(found.sectors), found.fewest_sectors, len(found.lines)) == (counted.sectors, counted.ideal, counted.lines)
 

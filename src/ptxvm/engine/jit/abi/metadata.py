@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
+from ptxvm.isa.effects import Verb
 from ptxvm.machine.image import Image
 
 if TYPE_CHECKING:
@@ -58,15 +59,15 @@ class Weight(NamedTuple):
 class Batch(NamedTuple):
     """Requests that profiled code counts together: the word that says how many are kept, their first key, their row.
 
-    They are accesses of `size` bytes a lane to a space; with `atomic` lanes compete for addresses.
+    They are accesses of `size` bytes a lane to a space.
     """
 
     kept: int
     keys: int
     row: int
     space: Space
+    verb: Verb
     size: int
-    atomic: bool
 
 
 class SuspendedLayout(NamedTuple):

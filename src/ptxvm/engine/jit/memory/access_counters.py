@@ -177,7 +177,7 @@ class AccessCounters:
         offsets, lanes = self._offsets(raw), np.arange(self.width)
         if offsets is None:
             return None
-        found = warp_accesses.shared_traffic(lanes // WARP, lanes % WARP, offsets, self.access.size)
+        found = warp_accesses.shared_traffic(lanes // WARP, lanes % WARP, offsets, self.access.verb, self.access.size)
         known = {UNITS: found.wavefronts, IDEAL: found.ideal}
         if self.access.atomic:
             rivals = warp_accesses.contention(lanes // WARP, offsets)
@@ -224,7 +224,7 @@ class AccessCounters:
         if len(raw.moving) > SCALARS:
             return None
         terms = tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms)
-        return Shape(self.width, terms, self.access.space, self.access.size, self.access.atomic)
+        return Shape(self.width, terms, self.access.space, self.access.verb, self.access.size)
 
     def _remembered(self, shape: Shape, raw: Raw) -> None:
         if not isinstance(raw, Affine):
@@ -251,7 +251,7 @@ class AccessCounters:
 
     def _each_warp(self, addresses: str, llvm: str, lanes: str | None) -> None:
         code, access = self.code, self.access
-        request, warps = Request(access.space, access.size, access.atomic), code.active_warps()
+        request, warps = Request(access.space, access.verb, access.size), code.active_warps()
         arguments = [("ptr", "%ctx"), ("ptr", self.events.word(self.events.words.take(("place", access), ROW)))]
         arguments.append(("ptr", self.events.pointer(self.row, self._held) if access.space is Space.GENERIC else "null"))
         batches = [("ptr", pointer) for space in request.batched for pointer in self._batch(request.within(space), len(warps))]
@@ -264,4 +264,4 @@ class AccessCounters:
         """The pointers of the batch of an access of so many warps, for its requests in one space."""
         row = self.row + self.access.classes.index(request.space) * ROW
         key = ("batch", self.access, request.space, warps)
-        return self.events.batch(key, key_words(warps), row, (request.space, request.size, request.atomic))
+        return self.events.batch(key, key_words(warps), row, (request.space, request.verb, request.size))

@@ -28,6 +28,7 @@ from ptxvm.engine.jit.ir.lane_values import Pattern, vector_literal
 from ptxvm.engine.jit.memory.request_batches import Request, key_words, rest
 from ptxvm.engine.jit.memory.request_places import ADDRESS, keeper
 from ptxvm.engine.jit.memory.row_values import COUNTS, add_row
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.profile.warp_accesses import LINE, WORD as BANK_WORD
 
@@ -43,8 +44,8 @@ class Shape:
     width: int
     terms: tuple[tuple[Pattern, int | None], ...]
     space: Space
+    verb: Verb
     size: int
-    atomic: bool
 
     @property
     def log(self) -> int:
@@ -210,7 +211,7 @@ def _all_addresses(code: Code, shape: Shape) -> str:
 
 def _count_warps(code: Code, shape: Shape, lanes: str) -> None:
     """Count all lanes in `%own`: the requests of their warps are batches of their own."""
-    request = Request(shape.space, shape.size, shape.atomic)
+    request = Request(shape.space, shape.verb, shape.size)
     function, llvm, width = keeper(code.unit, request), ADDRESS.get(shape.space, "i64"), shape.width
     if llvm == "i32":
         lanes = code.emit(f"trunc <{width} x i64> {lanes} to <{width} x i32>")

@@ -8,6 +8,7 @@ What is left when the launch ends is counted by the host (`run.event_counts`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.dataclass import dataclass
@@ -27,8 +28,9 @@ from ptxvm.engine.jit.abi.counter_rows import (
 from ptxvm.engine.jit.ir import cpu, preserving_calls
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
-from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD as BANK_WORD
+from ptxvm.profile.warp_accesses import BANKS, LINE, PARTNERS, SECTOR, WORD as BANK_WORD, may_pair
 
 POINTERS = ("keys", "base", "own", "held", "row")
 """Of a batch: its keys; the words whose sum is how many requests are kept, of which the node adds to the second; the word that
@@ -40,11 +42,21 @@ KEY_BITS = 32
 
 @dataclass(frozen=True)
 class Request:
-    """A kind of requests: the space, the bytes of a lane, and whether lanes compete for addresses."""
+    """A kind of requests: the space, what is done to memory, and the bytes of a lane."""
 
     space: Space
+    verb: Verb
     size: int
-    atomic: bool
+
+    @property
+    def atomic(self) -> bool:
+        """Do its lanes compete for addresses?"""
+        return self.verb is Verb.UPDATE
+
+    @property
+    def paired(self) -> bool:
+        """May a pass over the banks serve twice as many lanes, in pairs?"""
+        return may_pair(self.space, self.verb, self.size)
 
     @property
     def batched(self) -> tuple[Space, ...]:
@@ -53,12 +65,13 @@ class Request:
 
     def within(self, space: Space) -> Request:
         """The requests of its lanes in one space."""
-        return Request(space, self.size, self.atomic)
+        return Request(space, self.verb, self.size)
 
     @property
     def name(self) -> str:
         """A name for its functions."""
-        return f"{self.space}.{self.size.bit_length() - 1}{'.atomic' if self.atomic else ''}"
+        kind = ".atomic" if self.atomic else ".paired" if self.paired else ""
+        return f"{self.space}.{self.size.bit_length() - 1}{kind}"
 
     @property
     def shift(self) -> int:
@@ -124,6 +137,8 @@ def _batch(unit: Unit, request: Request) -> str:
         return name
     code = Code(unit, whole=True)
     code.run(f"%sorted = alloca [{WARP} x {_vector()}], align 64")
+    if request.paired:
+        code.perform(_lanes(unit), ("ptr", "%keys"), ("ptr", "%row"))
     for sort, counts in _passes(unit, request):
         code.perform(sort, ("ptr", "%keys"), ("ptr", "%sorted"))
         for count in counts:
@@ -140,7 +155,8 @@ def _passes(unit: Unit, request: Request) -> Iterator[tuple[str, list[str]]]:
     lanes = BANKS * BANK_WORD // max(request.size, BANK_WORD)  # of a pass: as many as there are groups of banks
     below = max(BANK_WORD // element(Space.SHARED, request.size, atomic=request.atomic), 1).bit_length() - 1
     together = request.atomic and lanes == WARP and not below  # in the order of banks the same addresses are neighbours, too
-    yield _sort(unit, lanes, lanes.bit_length() - 1, below), [_banks(unit, lanes), *(contention if together else [])]
+    sort = _sort(unit, lanes, lanes.bit_length() - 1, below, paired=request.paired)
+    yield sort, [_banks(unit, lanes, paired=request.paired), *(contention if together else [])]
     if contention and not together:
         yield _sort(unit, WARP), contention
 
@@ -154,11 +170,31 @@ def _sectors(unit: Unit, request: Request) -> str:
     )  # fmt: skip
 
 
-def _banks(unit: Unit, lanes: int) -> str:
-    """The function that counts the wavefronts of passes of so many lanes."""
-    sums = _sums(unit, {REQUESTS: "%one", LANES: "%lanes.next", UNITS: "%units.next", IDEAL: "%ideal.next"})
+def _banks(unit: Unit, lanes: int, *, paired: bool = False) -> str:
+    """The function that counts the wavefronts of passes of so many lanes.
+
+    Requests that may be paired have a key for each pair: their lanes are counted apart.
+    """
+    of_lanes = {} if paired else {LANES: "%lanes.next"}
+    sums = _sums(unit, {REQUESTS: "%one", UNITS: "%units.next", IDEAL: "%ideal.next"} | of_lanes)
     bank = 1 << KEY_BITS - (lanes.bit_length() - 1)
-    return _runtime(unit, "sorted_banks", f"ptxvm.banks.{lanes}", sums=sums, lanes=lanes, last=lanes - 1, bank=bank)
+    name = f"ptxvm.banks.{lanes}{'.paired' if paired else ''}"
+    return _runtime(unit, "sorted_banks", name, sums=sums, lanes=lanes, last=lanes - 1, bank=bank)
+
+
+def _lanes(unit: Unit) -> str:
+    """The function that counts the active lanes of a batch: `f(keys, row)`."""
+    name = "ptxvm.lanes"
+    if name in unit.helpers:
+        return name
+    code, total = Code(unit, whole=True), "0"
+    for request in range(requests()):
+        keys = code.emit(f"load {LANE_WORDS}, ptr {code.offset('%keys', 4 * WARP * request)}, align 64", pure=False)
+        active = code.emit(f"icmp ne {LANE_WORDS} {keys}, splat (i32 -1)")
+        bits = code.emit(f"bitcast <{WARP} x i1> {active} to i32")
+        total = code.emit(f"add i32 {total}, {code.intrinsic('i32', 'llvm.ctpop.i32', ('i32', bits))}")
+    _add(code, LANES, total)
+    return _function(unit, f"{name}(ptr %keys, ptr %row)", code)
 
 
 def _contention(unit: Unit) -> str:
@@ -186,12 +222,16 @@ def _sums(unit: Unit, parts: dict[int, str]) -> str:
     """Lines that add the elements of vectors to words of a row."""
     code = Code(unit, whole=True)
     for word, vector in parts.items():
-        total = code.intrinsic("i32", f"llvm.vector.reduce.add.v{requests()}i32", (_vector(), vector))
-        pointer = code.offset("%row", WORD * word)
-        before = code.emit(f"load i64, ptr {pointer}, align 8", pure=False)
-        after = code.emit(f"add i64 {before}, {code.emit(f'zext i32 {total} to i64')}", pure=False)
-        code.run(f"store i64 {after}, ptr {pointer}, align 8")
+        _add(code, word, code.intrinsic("i32", f"llvm.vector.reduce.add.v{requests()}i32", (_vector(), vector)))
     return "\n".join(code.lines)
+
+
+def _add(code: Code, word: int, amount: str) -> None:
+    """Add a number of 32 bits to a word of the row."""
+    pointer = code.offset("%row", WORD * word)
+    before = code.emit(f"load i64, ptr {pointer}, align 8", pure=False)
+    after = code.emit(f"add i64 {before}, {code.emit(f'zext i32 {amount} to i64')}", pure=False)
+    code.run(f"store i64 {after}, ptr {pointer}, align 8")
 
 
 # ── sorting ─────────────────────────────────────────────────────────────────────────────
@@ -202,12 +242,13 @@ def _vector() -> str:
     return f"<{requests()} x i32>"
 
 
-def _sort(unit: Unit, lanes: int, rotated: int = 0, below: int = 0) -> str:
+def _sort(unit: Unit, lanes: int, rotated: int = 0, below: int = 0, *, paired: bool = False) -> str:
     """The function that sorts the keys of a batch, those of so many lanes among themselves: `f(keys, sorted)`.
 
     First the lowest bits of the keys are left out, and then some are rotated: the highest bits are the number of a bank.
+    Of `paired` requests twice as many lanes may be among themselves.
     """
-    name = f"ptxvm.sort.{lanes}.{rotated}.{below}"
+    name = f"ptxvm.sort.{lanes}.{rotated}.{below}{'.paired' if paired else ''}"
     if name in unit.helpers:
         return name
     code, count, held = Code(unit, whole=True), requests(), _vector()
@@ -215,6 +256,8 @@ def _sort(unit: Unit, lanes: int, rotated: int = 0, below: int = 0) -> str:
     for first in range(0, WARP, count):
         pointers = [code.offset("%keys", 4 * (request * WARP + first)) for request in range(count)]
         values += _transposed(code, [code.emit(f"load {held}, ptr {at}, align {4 * count}", pure=False) for at in pointers])
+    if paired:
+        values = _in_pairs(code, values, lanes)
     if below:  # the highest bit repeats: that of NO_KEY
         values = [code.emit(f"ashr {held} {value}, splat (i32 {below})") for value in values]
     if rotated:
@@ -230,6 +273,30 @@ def _sort(unit: Unit, lanes: int, rotated: int = 0, below: int = 0) -> str:
     for n, value in enumerate(values):
         code.run(f"store {held} {value}, ptr {code.offset('%sorted', 4 * count * n)}, align {4 * count}")
     return _function(unit, f"{name}(ptr %keys, ptr %sorted)", code)
+
+
+def _in_pairs(code: Code, values: list[str], lanes: int) -> list[str]:
+    """The keys of requests, for passes of so many lanes: where the lanes are pairs of one address, a key for each pair.
+
+    Then passes of `lanes` pairs stand where every other one of the lanes did, and the others have none
+    (`profile.warp_accesses.may_pair`).
+    """
+    count, held, found = requests(), _vector(), values
+    for apart in PARTNERS:
+        same, keys = "splat (i1 true)", list[str]()
+        for a, b in ((values[n], values[n ^ apart]) for n in range(WARP) if not n & apart):
+            least, most = (code.intrinsic(held, f"llvm.{end}.v{count}i32", (held, a), (held, b)) for end in ("umin", "umax"))
+            equal = code.emit(f"icmp eq {held} {least}, {most}")
+            alone = code.emit(f"icmp eq {held} {most}, splat (i32 -1)")
+            either = code.emit(f"or <{count} x i1> {equal}, {alone}")
+            same = code.emit(f"and <{count} x i1> {same}, {either}")
+            keys.append(least)
+        passes = (keys[first : first + lanes] + ["splat (i32 -1)"] * lanes for first in range(0, WARP // 2, lanes))
+        found = [
+            code.emit(f"select <{count} x i1> {same}, {held} {key}, {held} {other}")
+            for key, other in zip(chain.from_iterable(passes), found, strict=True)
+        ]
+    return found
 
 
 def _transposed(code: Code, rows: list[str]) -> list[str]:

@@ -23,6 +23,7 @@ from ptxvm.engine.jit.abi.metadata import Batch, Weight
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 
 PART_OF_FIRST = 8  # of the words: the other versions have as much code, for whole warps and for some lanes
@@ -55,7 +56,7 @@ class CounterWords:
             self._at[key], self.words = first, first + count
         return self._at[key]
 
-    def batch(self, key: Key, words: int, row: int, access: tuple[Space, int, bool]) -> Batch:
+    def batch(self, key: Key, words: int, row: int, access: tuple[Space, Verb, int]) -> Batch:
         """The batch of a key, with so many words of keys; what it counts is added to a row."""
         if key not in self._batches:
             first, self._keys = FIRST_KEYS + self._keys, self._keys + words
@@ -125,7 +126,7 @@ class NodeCounters:
         self.used[name] = (word, llvm)
         return name
 
-    def batch(self, key: Key, words: int, row: int, access: tuple[Space, int, bool]) -> tuple[str, ...]:
+    def batch(self, key: Key, words: int, row: int, access: tuple[Space, Verb, int]) -> tuple[str, ...]:
         """Pointers of the next batch of the node for a key, in the order of `memory.request_batches.POINTERS`.
 
         Requests that a node keeps before its side exit hold only when it commits.

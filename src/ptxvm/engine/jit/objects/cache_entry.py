@@ -18,6 +18,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import named_type
 from ptxvm.engine.jit.abi.metadata import Batch, Facts, HostCallSite, Site, SuspendedLayout, Weight
 from ptxvm.engine.jit.objects.loader import FlatCode
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.fragments import Core
 from ptxvm.isa.tensor_memory import Tile
 from ptxvm.isa.transfers import Pattern
@@ -192,6 +193,7 @@ def optional(codec: Codec) -> Codec:
 
 
 SPACE = Codec(lambda space: line(space.value), lambda lines: Space(next(lines)))
+VERB = Codec(lambda verb: line(verb.value), lambda lines: Verb(next(lines)))
 
 # ── host calls ─────────────────────────────────────────────────────────────────────────
 
@@ -284,7 +286,7 @@ HOST_CALL = choice(HOST_CALLS)
 HOST_CALL_SITE = record(HostCallSite, number, optional(HOST_CALL), several(type_), several(type_))
 SITE = record(Site, number, SPACE, number, number, truth)
 WEIGHT = record(Weight, number, number, word, number)
-BATCH = record(Batch, number, number, number, SPACE, number, truth)
+BATCH = record(Batch, number, number, number, SPACE, VERB, number)
 SUSPENDED = record(SuspendedLayout, *[number] * 7, mapping(number, group(number, truth)))
 FACTS = record(
     Facts, word, number, group(number, number, number), number, number, number, number, several(word, frozenset),
