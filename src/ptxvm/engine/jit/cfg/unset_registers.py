@@ -22,10 +22,8 @@ class UnsetRegisters:
         return 4 * warps * len(self.number)
 
 
-def doubt(kernel: Function, functions: Iterable[Function], unset: UnsetRegisters | None) -> str | None:
+def doubt(kernel: Function, functions: Iterable[Function]) -> str | None:
     """Why masks do not tell whether a register is unset; None if they do."""
     if any(may_be_unset(each, segments(each)) for each in functions if each is not kernel):
         return "a register of a function may be read before it is written"
-    if unset is not None and any(bound.summary.jump is not None and not bound.calls for bound in unset.uses):
-        return "a jump may depend on a register before that is written"
     return None

@@ -226,7 +226,7 @@ class Prefilter:
     def _unset_doubt(self, kernel: CheckedKernel) -> str | None:
         """Why masks do not tell whether a register is unset; None if they do."""
         if kernel.function not in self._unset:
-            self._unset[kernel.function] = unset_registers.doubt(kernel.function, kernel.functions, kernel.unset_registers)
+            self._unset[kernel.function] = unset_registers.doubt(kernel.function, kernel.functions)
         return self._unset[kernel.function]
 
     def _first(self, kernel: CheckedKernel, question: Callable[[Bound], bool], *, expected: bool) -> Bound | None:

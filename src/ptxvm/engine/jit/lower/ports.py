@@ -28,7 +28,7 @@ class Peers(Exchange):
     def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
         """The operand of another lane; the own operand where that lane takes no part."""
         if meant:
-            barrier_epochs.lanes_meant(self.emitter, lane.raw)
+            barrier_epochs.lanes_meant(self.emitter, lane.raw, self.mask)
             if self.emitter.kernel.unset_registers is not None:
                 self.emitter.given_by = self.or_own(u32, lane.raw, lane.raw, Lanes(self.alg).lane.raw)
         return super().at(lane, payload)

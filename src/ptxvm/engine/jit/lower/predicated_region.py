@@ -17,6 +17,7 @@ from ptxvm.engine.jit.cfg.if_conversion import Region
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, from_lanes, text
 from ptxvm.engine.jit.lower.conditionals import Conditionals
 from ptxvm.engine.jit.node import counters
+from ptxvm.engine.jit.node.unset_check import UnsetCheck
 from ptxvm.isa.special_registers import WARP
 
 ALL = -1  # registers
@@ -45,6 +46,7 @@ class PredicatedRegion:
         if guard is None:
             raise TypeError("a region behind a branch without a guard")
         both: Masks = {first: guard, second: self._not(guard)}
+        self._observed(at.node.code[at.position], None, guard)
         self._parted(at.node.code[at.position], None, guard)
         if isinstance(guard, Affine):
             at.note("together")
@@ -194,12 +196,21 @@ class PredicatedRegion:
         last = self.at.node.code[self.positions[n] + len(block) - 1]
         guard = self.at.guard_of(last) if last.summary.jump is not None else None
         if guard is not None:
-            self._parted(self.at.node.code[self.positions[n] + len(block) - 1], lanes, guard)
+            self._observed(last, lanes, guard)
+            self._parted(last, lanes, guard)
         masks_out = [lanes] if guard is None else [self._and(lanes, guard), self._and(lanes, self._not(guard))]
         for following, mask in zip(block.successors, masks_out, strict=True):
             if following in masks:
                 mask = self._or(masks[following], mask)  # noqa: PLW2901
             masks[following] = mask
+
+    def _observed(self, bound: Bound, lanes: Raw | None, guard: Raw) -> None:
+        """Suspect the lanes for which the guard of a branch is undefined, in code that is instrumented for it."""
+        at = self.at
+        if at.kernel.unset_registers is not None:
+            at.region_guard = lanes
+            UnsetCheck(at, bound).guard(guard)
+            at.region_guard, at.guard = None, None
 
     def _parted(self, bound: Bound, lanes: Raw | None, guard: Raw) -> None:
         """Count a branch of some lanes, in profiled code."""

@@ -15,6 +15,7 @@ from ptxvm.engine.jit.memory.tags import EPOCH, LAST, NEVER
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.jit.values.exchange import lane_numbers
 from ptxvm.isa.special_registers import WARP
 
 ALL = (1 << 32) - 1  # lanes
@@ -64,7 +65,7 @@ def barrier_opens(kernel: KernelContext) -> list[str]:
 
 def warp_waits(kernel: KernelContext, code: Code, waiting: Mapping[str, str | None]) -> None:
     """Count lanes that arrive at a barrier; `waiting` has masks of lanes by the reduction of their barrier, None for all."""
-    if kernel.shadow is None or kernel.clocked or not kernel.shadow.checks & {"race", "sync"}:
+    if not waiting or kernel.shadow is None or kernel.clocked or not kernel.shadow.checks & {"race", "sync"}:
         return
     arrived = kernel.launch_field_pointer(code, "arrived")
     now = code.emit(f"load i64, ptr {arrived}, align 8", pure=False)
@@ -152,16 +153,22 @@ def lanes_meet(at: NodeBuilder, members: Raw | None, *, whole: bool = False) -> 
     if rest and not whole:
         last = code.emit(f"icmp eq i32 %warp, {kernel.warps - 1}")
         there = Affine(code.emit(f"select i1 {last}, i32 {(1 << rest) - 1}, i32 -1"))
-    named = at.alg.integer("and", u32, members, there)
-    suspect_if(at, at.alg.compare("ne", u32, named, at.active_raw()))
+    named, here = at.alg.integer("and", u32, members, there), at.active_raw()
+    if isinstance(members, Affine) and not members.terms:
+        suspect_if(at, at.alg.compare("ne", u32, named, here))
+        return
+    # Masks may be of parts of the warp: each names lanes that are here, the lane itself among them.
+    absent = at.alg.integer("and", u32, named, at.alg.integer("xor", u32, here, Affine(ALL)))
+    suspect_if(at, at.alg.compare("ne", u32, absent, Affine(0)))
+    lanes_meant(at, lane_numbers(at.alg.width), members)
 
 
-def lanes_meant(at: NodeBuilder, lane: Raw) -> None:
-    """Suspect a lane of a collective that reads from a lane which takes no part."""
+def lanes_meant(at: NodeBuilder, lane: Raw, members: Raw) -> None:
+    """Suspect a lane of a collective that reads from a lane which its mask does not name."""
     if at.kernel.shadow is None or "sync" not in at.kernel.shadow.checks:
         return
     bit = at.alg.integer(
-        "and", u32, at.alg.integer("shr", u32, at.active_raw(), at.alg.integer("and", u32, lane, Affine(31))), Affine(1)
+        "and", u32, at.alg.integer("shr", u32, members, at.alg.integer("and", u32, lane, Affine(31))), Affine(1)
     )
     suspect_if(at, at.alg.compare("eq", u32, bit, Affine(0)))
 

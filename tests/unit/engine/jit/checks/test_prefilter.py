@@ -81,6 +81,9 @@ FINE = {
     "written after it was read through another cache": "ld.global.nc.u32 %r9, [%rd2]; st.global.u32 [%rd2], %r9;",
     "lanes that meet": "mov.u32 %r9, %r1; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, -1; bar.warp.sync -1; "
     "and.b32 %r9, %r1, 16; setp.eq.u32 %p1, %r9, 0; @%p1 bra L; bar.warp.sync 0xffff0000; L:",
+    "parts of a warp that meet": "and.b32 %r9, %r1, 24; mov.u32 %r10, 255; shl.b32 %r10, %r10, %r9; "
+    "shfl.sync.bfly.b32 %r11, %r1, 4, 0x1f, %r10; setp.lt.u32 %p1, %r9, 16; vote.sync.any.pred %p2, %p1, %r10; "
+    "@%p1 bra L; bar.warp.sync %r10; shfl.sync.down.b32 %r11, %r1, 1, 0x181f, %r10; L: st.global.u32 [%rd2], %r11;",
     "a loop until a word is taken": "rem.u32 %r9, %r4, 7; L: mul.wide.u32 %rd6, %r9, 4; add.u64 %rd6, %rd1, %rd6; "
     "add.u32 %r11, %r9, 512; atom.global.cas.b32 %r10, [%rd6+2048], %r11, 7777; add.u32 %r9, %r9, 1; "
     "setp.ne.u32 %p1, %r10, %r11; @%p1 bra L;",
@@ -158,6 +161,14 @@ WRONG = {
     "half of it written": "st.shared.u16 [%r6], 1; ld.shared.u32 %r9, [%r6]; st.global.u32 [%rd2], %r9;",
     "half a warp at a barrier": "and.b32 %r9, %r1, 1; setp.eq.u32 %p1, %r9, 0; @%p1 ret; bar.sync 0;",
     "a mask without the lane": "setp.lt.u32 %p1, %r1, 16; @!%p1 bra L; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, 0xfff0; L:",
+    "a part of a warp without one of its lanes": "and.b32 %r9, %r1, 24; mov.u32 %r10, 255; shl.b32 %r10, %r10, %r9; "
+    "setp.eq.u32 %p1, %r1, 13; @%p1 bra L; shfl.sync.bfly.b32 %r11, %r1, 4, 0x1f, %r10; L:",
+    "a part of a warp without the lane itself": "and.b32 %r9, %r1, 24; xor.b32 %r9, %r9, 8; mov.u32 %r10, 255; "
+    "shl.b32 %r10, %r10, %r9; bar.warp.sync %r10;",
+    "a value of another part of the warp": "and.b32 %r9, %r1, 24; mov.u32 %r10, 255; shl.b32 %r10, %r10, %r9; "
+    "shfl.sync.bfly.b32 %r11, %r1, 8, 0x1f, %r10; st.global.u32 [%rd2], %r11;",
+    "masks of parts that overlap": "and.b32 %r9, %r1, 3; mov.u32 %r10, -1; shr.u32 %r10, %r10, %r9; "
+    "shfl.sync.idx.b32 %r11, %r1, 9, 0x1f, %r10; st.global.u32 [%rd2], %r11;",
     "a mask with a lane that has ended": "setp.eq.u32 %p1, %r1, 3; @%p1 ret; bar.warp.sync -1;",
     "two barriers for one warp": "setp.lt.u32 %p1, %r1, 16; @%p1 bra L; bar.sync 0; bra M; L: bar.sync 0; M:",
     "a register without a value": "add.u32 %r9, %r10, 1; st.global.u32 [%rd2], %r9;",

@@ -43,6 +43,11 @@ FINE = {
     "in a later iteration": LATER + "mov.u32 %a, %t; add.u32 %n, %n, 1; setp.lt.u32 %q, %n, 5; @%q bra L;",
     "half by half": "@%p mov.b32 %a, %t; mov.b32 {%lo, %hi}, %a; @%p st.global.u16 [%d], %lo;",
     "a guard": "@%p setp.lt.u32 %u, %t, 7; @!%p bra END; @%u st.global.u32 [%d], 1;",
+    "a jump of those that have it": "@%p setp.lt.u32 %u, %t, 7; @!%p bra END; @%u bra END; st.global.u32 [%d], 1;",
+    "a jump behind a loop": "mov.u32 %n, 0; L: setp.ge.u32 %q, %n, 3; @%q bra M; setp.lt.u32 %u, %t, 9; add.u32 %n, %n, 1; "
+    "bra.uni L; M: @!%u bra END; st.global.u32 [%d], 1;",
+    "a jump in a jump": "and.b32 %n, %t, 5; setp.eq.u32 %q, %n, 4; @%q setp.lt.u32 %u, %t, 7; @!%q bra M; @%u bra M; "
+    "st.global.u32 [%d], %n; M: st.global.u32 [%d+4096], %n;",
     "that of the lane that has written it": "and.b32 %n, %t, 31; setp.eq.u32 %q, %n, 3; @%q mov.u32 %a, 1; "
     "shfl.sync.idx.b32 %b, %a, 3, 31, -1; st.global.u32 [%d], %b;",
 }
@@ -58,6 +63,10 @@ WRONG = {
     "setp.lt.u32 %q, %n, 5; @%q bra L;",
     "a guard of all": "@%p setp.lt.u32 %u, %t, 7; @%u st.global.u32 [%d], 1;",
     "a jump": "@%p setp.lt.u32 %u, %t, 7; @%u bra END; st.global.u32 [%d], 1;",
+    "a jump in a jump": "and.b32 %n, %t, 5; setp.eq.u32 %q, %n, 4; @%p setp.lt.u32 %u, %t, 7; @!%q bra M; @%u bra M; "
+    "add.u32 %n, %n, 1; M: st.global.u32 [%d], %n;",
+    "a jump behind a loop": "mov.u32 %n, %t; L: setp.ge.u32 %q, %n, 35; @%q bra M; setp.lt.u32 %u, %t, 9; add.u32 %n, %n, 35; "
+    "bra.uni L; M: @!%u bra END; st.global.u32 [%d], 1;",
     "half of a word": "@%p mov.u16 %hi, 7; mov.u16 %lo, 1; mov.b32 %a, {%lo, %hi}; st.global.u32 [%d], %a;",
     "that of a lane that has not written it": "and.b32 %n, %t, 31; setp.eq.u32 %q, %n, 3; @%q mov.u32 %a, 1; "
     "shfl.sync.idx.b32 %b, %a, 2, 31, -1; st.global.u32 [%d], %b;",
