@@ -34,6 +34,9 @@ Spelling = tuple[str, ...]
 MOST_DECLARATIONS = 1 << 12
 """The declarations that are kept."""
 
+MOST_KEYS = 1 << 14
+"""The instructions that are kept of a version and target, and of all together: their constants have any value."""
+
 
 class Memo:
     """What is known of the instructions of one version and target, for all modules of both.
@@ -64,13 +67,22 @@ class Memo:
         """What is left to check of an instruction, if others like it are right here, or elsewhere and so here too."""
         left = self.cleared.get(key)
         if left is None and (shared := self.shared.get(key)) is not None and self.gives(shared[1]):
-            left = self.cleared[key] = shared[0]
+            left = shared[0]
+            self.clear(key, left)
         return left
+
+    def clear(self, key: Key, left: Left) -> None:
+        """Remember that instructions like one are right here; too many are forgotten together."""
+        if len(self.cleared) >= MOST_KEYS:
+            self.cleared.clear()
+        self.cleared[key] = left
 
     def enter(self, key: Key, left: Left, needs: Needs | None) -> None:
         """Remember that instructions like one are right; everywhere where `needs` are given, unless it is None."""
-        self.cleared[key] = left
+        self.clear(key, left)
         if needs is not None:
+            if len(self.shared) >= MOST_KEYS:
+                self.shared.clear()
             self.shared[key] = left, needs
 
     def keep(self, spelling: Spelling, statements: list[tree.Statement]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from itertools import takewhile
-from typing import Any
+from itertools import count, takewhile
+from typing import Any, ClassVar
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
@@ -31,6 +31,9 @@ from ptxvm.isa.targets import Need, Target, Version, gives
 
 Words = tuple[str, ...]
 Values = tuple[int | float | None, ...]
+MOST_VERDICTS = 1 << 12
+"""The verdicts that are kept, of all versions and targets together: a large module has some hundreds."""
+
 UNFIT = frozenset({"P0302", "P0303", "P0304", "P0306", "P0307"})
 """The codes of problems with the operands, the version and the target: another modifier does not mend them."""
 
@@ -61,23 +64,35 @@ class Recognition:
 class Recogniser:
     """Recognises instructions for one version and target."""
 
+    known: ClassVar[dict[object, Recognition]] = {}
+    """The verdicts by the number of their recogniser and the instruction, with its constants where it depends on them."""
+
+    numbers: ClassVar[Iterator[int]] = count()
+
     def __init__(self, version: Version, target: Target, options: tuple[str, ...] = ()) -> None:
         load_catalog()
         self.version, self.target, self.options = version, target, options
-        self.known: dict[object, Recognition] = {}
+        self.number = next(self.numbers)
 
     def recognise(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Recognition:
         """The verdict on an instruction; `values` has the operands that are constants."""
-        key = (opcode, words, shapes)
+        key = (self.number, opcode, words, shapes)
         verdict = self.known.get(key)
         if verdict is None:
-            verdict = self.known[key] = self.judge(opcode, words, shapes, values)
+            verdict = self.keep(key, self.judge(opcode, words, shapes, values))
             if verdict.asks_for_value:
-                self.known[key, values] = verdict
+                self.keep((key, values), verdict)
         elif verdict.asks_for_value:
             verdict = self.known.get((key, values))
             if verdict is None:
-                verdict = self.known[key, values] = self.judge(opcode, words, shapes, values)
+                verdict = self.keep((key, values), self.judge(opcode, words, shapes, values))
+        return verdict
+
+    def keep(self, key: object, verdict: Recognition) -> Recognition:
+        """Keep a verdict; too many are forgotten together."""
+        if len(self.known) >= MOST_VERDICTS:
+            self.known.clear()
+        self.known[key] = verdict
         return verdict
 
     def judge(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Recognition:

@@ -65,17 +65,18 @@ class SpecialRegister:
 
 def lookup(name: str, component: str | None = None) -> SpecialRegister | None:
     """The register called `name` (its `%` may be left out), or the component of it; None where there is none."""
-    return _lookup(name.removeprefix("%"), component)
-
-
-@cache
-def _lookup(name: str, component: str | None) -> SpecialRegister | None:
+    name = name.removeprefix("%")
     register = SPECIAL.get(name)
     if register is None or component is None:
         return register
     if register.count == 1 or component not in COMPONENTS:
         return None
-    return replace(register, count=1, component=COMPONENTS[component])
+    return _element(name, COMPONENTS[component])
+
+
+@cache
+def _element(name: str, component: int) -> SpecialRegister:
+    return replace(SPECIAL[name], count=1, component=component)
 
 
 CLUSTERS = "PTX 7.8, sm_90"

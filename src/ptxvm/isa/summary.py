@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Generator
-from functools import cache
+from functools import lru_cache
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.ports import Symbol
@@ -40,7 +40,7 @@ def origins(i: Decoded) -> tuple[Origin, ...]:
     return known
 
 
-@cache
+@lru_cache(maxsize=1024)
 def calls(opcode: str) -> bool:
     """Do the instructions of an opcode call functions?  It is asked before they are recognised, too."""
     load_catalog()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from ptxvm.dataclass import dataclass
 
@@ -15,6 +15,9 @@ VERSIONS = tuple(
     for minor in range(minors)
 )
 """Every version of PTX there is, 1.0 to 9.5: ptxas 13.5 refuses those between, such as 3.3, 7.9 and 8.9."""
+
+MOST_WRITTEN = 1024
+"""The versions and targets that are remembered as they were written: a wrong one may be any number."""
 
 
 @dataclass(frozen=True, order=True)
@@ -53,14 +56,14 @@ def gives(version: Version, wanted: Version) -> bool:
     return version >= wanted or (version == (5, 1) and wanted == (6, 0))
 
 
-@cache
+@lru_cache(maxsize=MOST_WRITTEN)
 def parse_version(text: str) -> Version:
     """`6.4` as (6, 4)."""
     major, _, minor = text.partition(".")
     return int(major), int(minor)
 
 
-@cache
+@lru_cache(maxsize=MOST_WRITTEN)
 def parse_target(text: str) -> Target:
     """`sm_90a`, and `compute_90` too."""
     m = re.fullmatch(r"(?:sm|compute)_0*(\d+)([afAF]?)", text)
