@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, GridStep, Order, Scope
@@ -60,6 +61,7 @@ from ptxvm.machine.window import stride
 
 CHECKS = ("memory", "init", "sync", "race")
 MILD = "mild"  # marks the pairs of instructions of which a race is reported that is a warning
+NO_STAMPS = np.zeros(0, np.int64)
 MOST_LINES = 4  # that a message lists
 WRONG = dict.fromkeys(Cause, "are not ordered") | {
     Cause.INCOHERENT: "do not go through one coherent cache",
@@ -161,9 +163,10 @@ class Checker:
             missed = self._missed if "sync" in self.checks else None
             self._race = RaceDetector(scene, self._raced, self._tensor_raced, self._outlived, missed)
             if self.stream_launch is not None and self.stream_launch.followed and self._footprint is None:
-                self._footprint = self.stream_launch.footprint = Footprint(
-                    self.stream_launch, self.scenes, report=self._freed_in_use
-                )
+                self._footprint = Footprint(self.stream_launch, self.scenes, report=self._freed_in_use, raced=self._clashed)
+            if self._footprint is not None:
+                self._race.communication.launches = self._footprint.follow(self._race.clocks)
+                self._footprint.launch.footprint = self._footprint  # now that others may ask it
             if self._footprint is not None and self._footprint.launch.begins_after != self._footprint.launch.before:
                 self._footprint.waits = GridWaits(self._race.clocks)
         if self._footprint is not None:
@@ -176,16 +179,21 @@ class Checker:
             self._mbarriers = Mbarriers(self._misused)
             self._counts = BarrierCounts()
 
+    def _stamps(self, threads: Threads) -> npt.NDArray[np.int64]:
+        """The clocks of threads before an access: what it releases does not follow it."""
+        return NO_STAMPS if self._race is None or self._footprint is None else self._race.clocks.now[threads]
+
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
         if self._mbarriers is not None:
             self._mbarriers.read(access, threads, allocation, offsets)
         if self._init is not None:
             self._init.read(access, threads, allocation, offsets)
+        stamps = self._stamps(threads)
         if self._race is not None:
             self._race.read(access, threads, allocation, offsets)
         if self._footprint is not None:
-            self._footprint.note(access, threads, allocation, offsets, Verb.READ)
+            self._footprint.note(access, threads, allocation, offsets, Verb.READ, stamps)
 
     def wrote(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: StoredValues | None = None
@@ -195,10 +203,11 @@ class Checker:
             self._mbarriers.wrote(access, threads, allocation, offsets)
         if self._init is not None:
             self._init.wrote(access, allocation, offsets)
+        stamps = self._stamps(threads)
         if self._race is not None:
             self._race.wrote(access, threads, allocation, offsets, left)
         if self._footprint is not None:
-            self._footprint.note(access, threads, allocation, offsets, Verb.WRITE)
+            self._footprint.note(access, threads, allocation, offsets, Verb.WRITE, stamps)
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read and written in one step."""
@@ -207,10 +216,11 @@ class Checker:
         if self._init is not None:
             self._init.read(access, threads, allocation, offsets)
             self._init.wrote(access, allocation, offsets)
+        stamps = self._stamps(threads)
         if self._race is not None:
             self._race.updated(access, threads, allocation, offsets)
         if self._footprint is not None:
-            self._footprint.note(access, threads, allocation, offsets, Verb.UPDATE)
+            self._footprint.note(access, threads, allocation, offsets, Verb.UPDATE, stamps)
 
     def signalled(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
@@ -432,7 +442,7 @@ class Checker:
     def finished(self, allocations: Sequence[Allocation]) -> None:
         """The grid has ended: compare it with concurrent launches, and report heap blocks that are out of reach."""
         if self._footprint is not None:
-            compare_with_others(self._footprint, self._clashed)
+            compare_with_others(self._footprint)
         if "memory" not in self.checks:
             return
         for lost in self._leaks.lost(allocations):

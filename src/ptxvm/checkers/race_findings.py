@@ -51,12 +51,16 @@ def launch_race(clash: LaunchRace) -> Finding:
     if (earlier.operation, earlier.line, earlier.place.file) == (later.operation, later.line, later.place.file):
         touching = f"the {later.operation} at line {later.line} touches the same bytes in both"
     said = f"{hazard} race on .global memory: {second} and {first} are not ordered, and {touching}"
-    missing = f"an event that {first.stream} records after its launch and {second.stream} waits for, or one stream for both"
+    missing = (
+        f"an event that {first.stream} records after its launch and {second.stream} waits for, or one stream for both, "
+        "or release and acquire at .gpu scope between the two"
+    )
     if first.stream == second.stream:
         missing = "griddepcontrol.wait before the access"
     if first.device != second.device:
         strong = all(site.scope for site in clash.sites)
-        missing = "a scope of .sys: others end at the device" if strong else "waiting for the first launch before the second"
+        waits = "waiting for the first launch before the second, or release and acquire at .sys scope between the two"
+        missing = "a scope of .sys: others end at the device" if strong else waits
     theirs, ours = (site.bound for site in clash.sites)
     related = span(theirs) if earlier.place.file == later.place.file else Span(0, 0)
     return Finding(

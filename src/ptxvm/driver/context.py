@@ -325,8 +325,13 @@ class Stream:
         now = partial(self.run_now, task, Checked(checks, order, None if host.waits else host))
         if not task.may_wait and self.queue.run(now):
             return
-        self.queue.put(partial(self.perform, task, Checked(checks, order, host)))
+        self.queue.put(partial(self.begin, machine.DEVICE.submit(), partial(self.perform, task, Checked(checks, order, host))))
         host.wait()
+
+    def begin(self, submission: machine.Submission, work: Work) -> None:
+        """Begin with work that the host has submitted for the queue."""
+        with machine.DEVICE.begun(submission, self.order):
+            work()
 
     def run_here(self, task: Task) -> bool:
         """Run a task on this thread, unless this stream or one before it has pending work; returns whether it ran."""

@@ -219,6 +219,7 @@ def in_stream_beside(checked: Checked | None) -> Checked | None:
         return checked
     made = Stream()
     made.wait(checked.order)
+    made.submission = checked.order.submission
     return checked._replace(order=made)
 
 

@@ -18,7 +18,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.memory import Memory, default_memory
 from ptxvm.machine.result import LaunchResult
-from ptxvm.machine.streams import Event, Stream
+from ptxvm.machine.streams import DEVICE, Event, Stream
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -131,9 +131,12 @@ class Device:
             raise ValueError(f"{kernel!r} is of device {kernel.device}; module.on({self}) has the same kernels here")
 
         def run() -> LaunchResult:
-            stream = self.stream if asked.get("check") else None
-            return kernel.launch(grid, block, args, stream=stream, **asked)
+            if submission is None:
+                return kernel.launch(grid, block, args, stream=None, **asked)
+            with DEVICE.begun(submission, self.stream):
+                return kernel.launch(grid, block, args, stream=self.stream, **asked)
 
+        submission = DEVICE.submit() if asked.get("check") else None
         return self.put(run)
 
     def put(self, work: Callable[[], Found]) -> StartedLaunch[Found]:

@@ -48,6 +48,12 @@ class StreamLaunch:
     device: int = 0  # the number of the device
     footprint: Any = None  # the checker's own type: a room above this
     others: list[StreamLaunch] = field(default_factory=list)
+    ended: bool = False  # has the checker of the launch seen its end?
+
+    def ended_beside(self) -> list[StreamLaunch]:
+        """The others with a footprint that have ended, also where they are about to leave those that run."""
+        ending = [each for each in DEVICE.running if each.ended and each is not self and each not in self.others]
+        return [each for each in (*self.others, *ending) if each.footprint is not None]
 
     def dependent(self, known: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
         """`before` and `begins_after` of a programmatic launch that follows this one on a stream which knows some launches."""
@@ -64,31 +70,67 @@ class StreamLaunch:
         return f"launch {self.number} ('{self.kernel}' on {self.stream})"
 
 
+@dataclass(eq=False, slots=True)
+class Submission:
+    """Work that the host has submitted: the launches for which it has waited since do not come before this one."""
+
+    waited: list[StreamLaunch] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class DeviceWork:
     """The launches that may run beside later ones: followed by a checker, and not waited for by the host.
 
-    Those that `run` now have threads of their own.
+    Those that `run` now have threads of their own; what is `submitted` has not begun.
     """
 
     under_way: list[StreamLaunch] = field(default_factory=list)
     running: list[StreamLaunch] = field(default_factory=list)
+    submitted: list[Submission] = field(default_factory=list)
     lock: RLock = field(default_factory=RLock)
 
     def wait_for(self, launches: frozenset[int]) -> None:
         """The host waits for some launches."""
         with self.lock:
+            gone = [launch for launch in self.under_way if launch.number in launches]
             self.under_way = [launch for launch in self.under_way if launch.number not in launches]
+            for each in self.submitted:
+                each.waited += gone
 
     def freed(self, allocation: Allocation) -> None:
         """The host frees memory of the device after waiting, as `cudaFree` does; launches that used the memory report it."""
         for launch in self.under_way:
             launch.footprint.freed(allocation)
+        for launch in (launch for each in self.submitted for launch in each.waited):
+            launch.footprint.forget(allocation)
 
     def waited(self) -> None:
         """A launch has run for which the host waits; later checks do not follow it."""
-        self.under_way = []
+        self.wait_for_all()
         next(NUMBERS)
+
+    def wait_for_all(self) -> None:
+        """The host waits for all launches."""
+        if self.under_way:
+            self.wait_for(frozenset(launch.number for launch in self.under_way))
+
+    def submit(self) -> Submission:
+        """The host submits work that another thread will begin."""
+        made = Submission()
+        with self.lock:
+            self.submitted.append(made)
+        return made
+
+    @contextmanager
+    def begun(self, submission: Submission, stream: Stream) -> Iterator[None]:
+        """Within `with` the launches on a stream are of a submission, which then is over."""
+        stream.submission = submission
+        try:
+            yield
+        finally:
+            stream.submission = None
+            with self.lock:
+                self.submitted.remove(submission)
 
     @contextmanager
     def launched(
@@ -96,27 +138,31 @@ class DeviceWork:
     ) -> Iterator[StreamLaunch]:
         """The context of a launch while it runs."""
         if stream is None:
-            self.under_way = []
+            self.wait_for_all()
             yield StreamLaunch(next(NUMBERS), kernel, "the default stream", frozenset(), frozenset(), followed=False)
             return
         with self.lock:
-            stream.known &= {launch.number for launch in self.under_way}
+            others = [*self.under_way, *(stream.submission.waited if stream.submission is not None else ())]
+            stream.known &= {launch.number for launch in others}
             before = begins_after = stream.known
             if programmatic and stream.last is not None:
                 before, begins_after = stream.last.dependent(stream.known)
             launch = StreamLaunch(
                 next(NUMBERS), kernel, stream.name, before, begins_after, (*args, *HANDLES.values()), device=device
             )
-            launch.others = list(self.under_way)
+            launch.others = others
             self.running.append(launch)
         try:
             yield launch
-        finally:
+        except BaseException:
             with self.lock:
                 self.running.remove(launch)
             launch.others.clear()
-        if launch.footprint is not None:
-            with self.lock:
+            raise
+        with self.lock:  # in one step: those that end now find it running, or among those that have ended
+            self.running.remove(launch)
+            launch.others.clear()
+            if launch.footprint is not None:
                 stream.known |= {launch.number}
                 stream.last = launch
                 self.under_way = [each for each in self.under_way if not launch.supersedes(each)]
@@ -152,6 +198,7 @@ class Stream:
         self.name = f"stream '{name}'" if name else f"stream {next(NAMES)}"
         self.known: frozenset[int] = frozenset()
         self.last: StreamLaunch | None = None  # the last launch, where nothing else came after it
+        self.submission: Submission | None = None  # of what runs now
 
     @property
     def lets_dependents_begin(self) -> bool:

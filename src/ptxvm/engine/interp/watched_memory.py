@@ -5,7 +5,9 @@ Where the provenance of an address is known, its access must stay in that variab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,6 +25,10 @@ from ptxvm.machine.events import StoredValues, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
 from ptxvm.machine.image import Placement
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
+from ptxvm.machine.streams import DEVICE
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -41,6 +47,17 @@ def transactions(words: PerLane) -> PerLane:
 def bit_patterns(values: PerLane) -> PerLane:
     """The bits of values; equal NaNs have equal bits."""
     return np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
+
+
+def in_one_step(access: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """An access and its report: the watchers of launches that run beside each other see accesses in their order in memory."""
+
+    @wraps(access)
+    def reported(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
+        with DEVICE.lock:
+            return access(*args, **named)
+
+    return reported
 
 
 class WatchedMemory(LaneMemory):
@@ -71,6 +88,7 @@ class WatchedMemory(LaneMemory):
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
 
+    @in_one_step
     def gather(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
         """Load, and report it; a refused lane gets 0."""
         try:
@@ -89,6 +107,7 @@ class WatchedMemory(LaneMemory):
             self.watcher.read(access, threads, allocation, offsets)
         return value
 
+    @in_one_step
     def scatter(self, access: Access, lanes: Lanes, address: PerLane, values: Sequence[PerLane]) -> None:
         """Store, and report it; a refused lane stores nothing."""
         try:
@@ -116,6 +135,7 @@ class WatchedMemory(LaneMemory):
         stored = [np.broadcast_to(np.asarray(value).astype(access.dtype, copy=False), shape[1:]) for value in values]
         return StoredValues(np.ascontiguousarray(bits.T), (bits == bit_patterns(np.stack(stored))).all(axis=0))
 
+    @in_one_step
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
         """Update, and report it; a refused lane gets 0."""
         try:
