@@ -62,6 +62,8 @@ SEMANTICS = frozenset("acq_rel acquire relaxed release sc volatile weak".split()
 SPACES = frozenset(KINDS["No state space qualifier expected for"].split())
 AT_ONCE = frozenset(("sync", *SEVERAL["Multiple instruction post-operation flags set"].split()))
 """`.sync` and the operations of atomics: where an instruction has none, ptxas refuses them before it looks at the types."""
+REDUCTIONS = frozenset({"dec", "exch", "inc"})
+"""Those of them that ptxas refuses by the types."""
 FLOATING = frozenset("equ geu gtu leu ltu nan neu num".split())
 UNSIGNED = frozenset({"lo", "ls", "hi", "hs"})
 """Comparisons of floating-point and of unsigned numbers, which ptxas compares with the type of the instruction."""
@@ -105,7 +107,7 @@ def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
     if name in COMPOUND:
         return [f"Not a name of any known instruction: '{name}'"]
     if strange := [each for each in words if each in AT_ONCE and each not in all_words(opcode)]:
-        return [f"Illegal modifier '.{strange[0]}' for instruction '{name}'"]
+        return refused_at_once(opcode, words, strange[0])
     same = [words[n] for n in of_its_kind(opcode, words, word)]
     if word in UNSIGNED_TYPES and opcode in OF_SIGNED:
         return [f"Instruction '{name}' applies only to signed numeric types"]
@@ -117,14 +119,36 @@ def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
         return [SEVERAL_OF[each][0] if each in SEVERAL_OF else f"Duplicate .{each} modifier" for each in same[1:]]
     if needs_one_of(opcode, words):
         return [f"Rounding modifier or '.approx' modifier required for instruction '{name}'"]
+    if rule := refused_by_a_rule(opcode, name, words, word):
+        return rule
+    said = KIND_OF.get(word, f"Illegal modifier '.{word}' for")
+    twice = 1 + (word in NOTED_TWICE)
+    return [*[f"{said} instruction '{name}'"] * twice, *refused_besides(name, words, word, said)]
+
+
+def refused_at_once(opcode: str, words: Words, word: str) -> list[str]:
+    """What ptxas says of `.sync` or an operation that an instruction has not: for `REDUCTIONS` it looks at the types."""
+    name = long_opcode(opcode, words)
+    if word not in REDUCTIONS:
+        return [f"Illegal modifier '.{word}' for instruction '{name}'"]
+    if opcode == "red":
+        return [f"Illegal operation '.{word}' for instruction 'red'", f"Operation .{word} requires  type for instruction 'red'"]
+    if not takes_types(opcode, words):
+        return [f"Unexpected instruction types specified for '{name}'"]
+    types = [each for each in words if each in Type.named]
+    return [f"Illegal reduction operation for instruction '{'.'.join((name, *types[:2]))}'"]
+
+
+def refused_by_a_rule(opcode: str, name: str, words: Words, word: str) -> list[str]:
+    """What ptxas says of a modifier that it has a rule of its own for."""
     if word == "cc" and opcode in {"add", "sub"}:
         illegal = [f"Illegal modifier '.cc' for instruction '{name}'"] * any(
             Type.named[each].is_float for each in words if each in Type.named
         )
         return [*illegal, f"Modifier '.cc' applies only to {name} integer types"]
-    said = KIND_OF.get(word, f"Illegal modifier '.{word}' for")
-    twice = 1 + (word in NOTED_TWICE)
-    return [*[f"{said} instruction '{name}'"] * twice, *refused_besides(name, words, word, said)]
+    if word == "nc" and "global" not in words and takes_space(opcode):
+        return ["Modifier '.nc' requires .global space"]
+    return []
 
 
 def long_opcode(opcode: str, words: Words) -> str:

@@ -17,7 +17,7 @@ from ptxvm.algebra.types import Type, pred
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.analysis.ptxas_missing import OPERATIONS, in_its_order, missed_for_operands
-from ptxvm.analysis.ptxas_modifiers import read_by_ptxas
+from ptxvm.analysis.ptxas_modifiers import AT_ONCE, read_by_ptxas
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Severity
 from ptxvm.isa.access import base_of
@@ -148,7 +148,7 @@ class Recogniser:
             return any(not any(p.code in UNFIT for p in verdict.problems) for verdict in fitting)
 
         found = repairs.misfit(opcode, words, shapes, accepts, takes)
-        if found.code != REFUSED or found.word in Type.named:
+        if found.code != REFUSED or found.word in Type.named or found.ptxas.startswith(ALONE) or found.word in AT_ONCE:
             return found
         if found.ptxas.startswith(WHILE_READING):
             return self.read_on(found, opcode, words, shapes, values)
@@ -248,8 +248,16 @@ class Recogniser:
                 wanted = " or ".join(map(str, need.targets))
                 said = f"Feature '{name}' requires .target {wanted}"
                 said += "" if need.targets[0].suffix == "a" else " or higher"
-                problems.append(Problem("P0307", said, word=name, help=f"write `.target {need.targets[0]}`"))
+                help = f"write `.target {need.targets[0]}`"
+                problems.append(Problem("P0307", said, word=name, help=help, ptxas=self.lacking(name, need)))
         return problems
+
+    def lacking(self, name: str, need: Need) -> str:
+        """What ptxas says where the target lacks something, if that is of a chip or family alone; else it has our words."""
+        if not need.targets[0].suffix:
+            return ""
+        what = f"Feature '{name}'" if name.startswith(".") else f"Instruction '{name.partition('::')[0]}'"
+        return f"{what} not supported on .target '{self.target}'"
 
 
 class Asked:

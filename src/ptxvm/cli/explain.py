@@ -16,6 +16,7 @@ from ptxvm.isa.matrix import go_together
 from ptxvm.isa.model import candidates
 from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.reference.concepts import CONCEPTS, Concept, concept
+from ptxvm.reference.cuda_words import CUDA_WORDS, CudaWord, cuda_word
 from ptxvm.reference.page import Page, find, opcodes
 
 CODE = re.compile(r"[Pp]\d+")
@@ -56,7 +57,9 @@ def _page_of(subject: str) -> Callable[[], int] | None:
     kind = subject.replace("_", "-")
     if CODE.fullmatch(subject) or kind in KINDS:
         return partial(explain_kind_and_opcode if find(subject) else explain_code, kind)
-    if KIND.fullmatch(subject):
+    if (word := cuda_word(subject)) is not None:
+        return partial(explain_cuda_word, word)
+    if KIND.fullmatch(subject) and concept(subject) is None:
         return partial(unknown_kind, subject)
     if register := REGISTER.fullmatch(subject):
         return partial(explain_register, register[1], register[2])
@@ -109,7 +112,9 @@ def unknown_word(subject: str) -> int:
         meant = " or ".join(f"`{opcode}`" for opcode in called)
         return say(f"ptxvm explain: no instruction is called '{subject}'; did you mean {meant}?", FINDINGS)
     kind = subject.replace("_", "-")
-    guess = did_you_mean(subject.partition(".")[0], [*CONCEPTS, *SPECIAL, *KINDS, *opcodes()]) or did_you_mean(kind, KINDS)
+    guess = did_you_mean(subject.partition(".")[0], [*CONCEPTS, *SPECIAL, *KINDS, *opcodes(), *CUDA_WORDS]) or did_you_mean(
+        kind, KINDS
+    )
     return say(f"ptxvm explain: nothing is called '{subject}'{f'; {guess}' if guess else ''}", FINDINGS)
 
 
@@ -140,6 +145,15 @@ def explain_concept(known: Concept) -> int:
     out.print(Text.assemble((known.name, "bold"), where))
     out.print(Text(f"\n{filled(known.said)}\n"))
     out.print(labelled("explain", [(", ".join(known.see),)]))
+    return 0
+
+
+def explain_cuda_word(word: CudaWord) -> int:
+    """What stands in PTX for a word of CUDA C++, or which faults are an error of CUDA."""
+    out = console()
+    out.print(Text.assemble((word.names[0], "bold"), ", an error of CUDA" if word.is_error else ", CUDA C++"))
+    out.print(Text(f"\n{filled(word.said)}\n"))
+    out.print(labelled("explain", [(", ".join(word.see),)]))
     return 0
 
 

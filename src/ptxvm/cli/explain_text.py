@@ -31,7 +31,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.reference.access_pictures import lanes_of_access
 from ptxvm.reference.accesses import in_ranges, place_of
 from ptxvm.reference.drawings import memory_of_access, of_computation, of_lanes, standalone
-from ptxvm.reference.evaluation import Quantity, hexadecimal, number
+from ptxvm.reference.evaluation import Quantity, hexadecimal, number, wanted
 from ptxvm.reference.matrices import fragments_of, matrix_of, period, pieces
 from ptxvm.reference.page import Page
 from ptxvm.reference.reading import NotUnderstood, Reading, read_all
@@ -107,9 +107,10 @@ def explain_lanes(readings: Sequence[Reading], values: Mapping[str, str]) -> lis
     followed = readings if alone else readings[:-1]
     jump = next((reading for reading in followed if not goes_on(reading)), None)
     possible = jump is None
-    if values and jump is not None:
-        raise WrongCall(f"--set has no use here: '{jump.text}' {no_result(jump)}")
     try:
+        idle = _not_executed(readings, values) if possible else jump
+        if values and idle is not None:
+            raise WrongCall(f"--set has no use here: '{idle.text}' {no_result(idle)}")
         inputs = inputs_of(readings, values) if possible else {}
         steps = run(readings, inputs) if possible and inputs.keys() >= needed(readings).keys() else []
     except NotTogether as wrong:
@@ -150,6 +151,13 @@ def _guarded(reading: Reading) -> bool:
 def _of_lanes(values: Mapping[str, str]) -> bool:
     """Do values differ from lane to lane?"""
     return any(LANE in value or value.count(",") == WARP - 1 for value in values.values())
+
+
+def _not_executed(readings: Sequence[Reading], names: Collection[str]) -> Reading | None:
+    """The first instruction that reads one of these registers, if only instructions that are not executed here do."""
+    known = needed(readings).keys() | optional(readings).keys()
+    given = {*names, *(f"%{name}" for name in names)} - known
+    return next((each for each in readings if not can_run(each) and wanted(each).keys() & given), None)
 
 
 def inputs_of(readings: Sequence[Reading], values: Mapping[str, str]) -> dict[str, tuple[int, ...]]:

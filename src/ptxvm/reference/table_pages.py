@@ -12,6 +12,7 @@ from ptxvm.isa.targets import LOWEST, Target, Version
 from ptxvm.machine.settings import VARIABLES
 from ptxvm.reference import type_words
 from ptxvm.reference.concepts import CONCEPTS
+from ptxvm.reference.cuda_words import CUDA_WORDS
 from ptxvm.reference.directive_words import DIRECTIVES
 from ptxvm.reference.instruction_parts import requirements
 from ptxvm.reference.markdown import Files, code, escaped, table
@@ -37,6 +38,12 @@ def table_pages() -> Files:
             f"Words of PTX that are no part of an instruction; `ptxvm explain WORD` says the same, and {MANUAL}.",
             ("word", "what it is", "section"),
             ((escaped(", ".join(each.names)), escaped(each.said), each.section) for each in dict.fromkeys(CONCEPTS.values())),
+        ),
+        "reference/cuda-words.md": _page(
+            "Words of CUDA",
+            "What words of CUDA C++ are in PTX, and which faults are its errors; `ptxvm explain WORD` says the same.",
+            ("CUDA", "in PTX"),
+            ((", ".join(map(code, each.names)), ", ".join(map(code, each.see))) for each in dict.fromkeys(CUDA_WORDS.values())),
         ),
         "reference/types.md": _page(
             "Types",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from itertools import count
 
 import numpy as np
@@ -72,6 +72,9 @@ class WarpStep:
     unknown: tuple[str, ...] = ()
 
 
+GuardedBy = tuple[str, bool] | None
+
+
 class NotTogether(ValueError):  # noqa: N818 - it says what is wrong
     """The instructions do not go together; the message says why."""
 
@@ -101,18 +104,38 @@ def is_collective(reading: Reading) -> bool:
 def needed(readings: Sequence[Reading]) -> dict[str, Type]:
     """The registers that are read before they are written, with the type that the first reader takes them for.
 
+    What is written under a guard is there under the same guard; what is written under both of a predicate is there always.
     Raises `NotTogether` where a register has two sizes.
     """
     merged(readings)
     found: dict[str, Type] = {}
-    written: set[str] = set()
+    written: dict[str, set[GuardedBy]] = {}
     for reading in readings:
+        guard = _guarded_by(reading)
         for name, type in _reads(reading).items():
-            if name not in written and (name == CARRY or name in reading.names.registers):
+            if written.get(name, set()).isdisjoint({None, guard}) and (name == CARRY or name in reading.names.registers):
                 found.setdefault(name, type)
-        if reading.bound.node.guard is None or not can_run(reading):
-            written |= dict(_writes(reading)).keys()
+        _enter(written, dict(_writes(reading)).keys(), guard if can_run(reading) else None)
     return found
+
+
+def _guarded_by(reading: Reading) -> GuardedBy:
+    """The predicate of the guard, and whether it is negated; None without a guard."""
+    guard = reading.bound.node.guard
+    return None if guard is None else (guard.name.text, guard.negated)
+
+
+def _enter(written: dict[str, set[GuardedBy]], names: Collection[str], guard: GuardedBy) -> None:
+    """Enter registers that are written under a guard; what was written under a predicate that changes may be anywhere."""
+    for guards in written.values():
+        guards.difference_update((name, negated) for name in names for negated in (False, True))
+    if guard is not None and guard[0] in names:
+        return
+    for name in names:
+        guards = written.setdefault(name, set())
+        guards.add(guard)
+        if guard is not None and (guard[0], not guard[1]) in guards:
+            guards.add(None)
 
 
 def _reads(reading: Reading) -> dict[str, Type]:

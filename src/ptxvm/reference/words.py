@@ -105,7 +105,8 @@ def brought_by(wanted: Target) -> list[str]:
             *map(parse_need, instruction.needs.values()),
             *(parse_need(text) for _, text in instruction.conditional_needs),
         ]
-        if any(wanted in each.targets for each in needs):
+        first = min((each.number for each in parse_need(instruction.needs.get("", "PTX 1.0")).targets), default=0)
+        if wanted.number >= first and any(wanted in each.targets for each in needs):
             found[short_title(instruction)] = None
     return sorted(found)
 

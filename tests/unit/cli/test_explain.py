@@ -87,6 +87,11 @@ def test_a_type_a_directive_and_a_target(ptxvm):
     out = ptxvm("explain", "sm_90a").out
     assert out.startswith("sm_90a, a target; PTX 8.0 and later have it; PTX ISA 11.1.2\n\nCode for it runs on this chip only")
     assert "wgmma.mma_async" in " ".join(block(out, "brought"))
+    # PTX 9.7.13.15: mbarriers need sm_80, though generic addresses of them need sm_20; 9.7.13.8: vote.ballot needs sm_20
+    out = " ".join(block(ptxvm("explain", "sm_20").out, "brought"))
+    assert "vote" in out
+    assert "mbarrier" not in out
+    assert "cp.async" not in out
     done = ptxvm("explain", "sm_999")
     assert (done.code, done.err) == (1, "ptxvm explain: there is no target 'sm_999'\n")
 
@@ -613,6 +618,23 @@ def test_a_fault_and_an_instruction_of_one_name_are_both_explained(ptxvm):
     said = ptxvm("explain", "trap").out
     assert said.startswith("trap: trap\n")
     assert "\n\ntrap, PTX ISA 9.7.19.4\n" in said
+
+
+@pytest.mark.parametrize(
+    ("subject", "first", "see"),
+    [
+        ("threadIdx.x", "threadIdx, CUDA C++\n\nIn PTX it is `%tid`.", "%tid"),
+        ("__syncthreads();", "__syncthreads, CUDA C++\n\nIn PTX it is `bar.sync`.", "bar.sync"),
+        ("__SHARED__", "__shared__, CUDA C++\n\nIn PTX it is `.shared`.", ".shared"),
+        ("CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address, an error of CUDA\n\nA program of CUDA gets it", "misaligned"),
+        ("illegal-address", "illegal memory access, an error of CUDA", "out-of-bounds"),
+    ],
+)
+def test_a_word_of_cuda(ptxvm, subject, first, see):
+    done = ptxvm("explain", subject)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(first)
+    assert see in block(done.out, "explain")[0].split(", ")
 
 
 # ── mnemonics ───────────────────────────────────────────────────────────────────────────

@@ -46,6 +46,27 @@ def test_a_loaded_value_goes_on_where_it_is_given(ptxvm):
     )
 
 
+@pytest.mark.parametrize("order", ["@p add.u32 b, a, 100; @!p sub.u32 b, a, 5;", "@!p sub.u32 b, a, 5; @p add.u32 b, a, 100;"])
+def test_what_is_written_under_both_guards_of_a_predicate_has_a_value(ptxvm, order):
+    done = ptxvm("explain", f"setp.lt.u32 p, a, 5; {order} shl.b32 c, b, 1;", "--set", "a=lane")
+    assert (done.code, done.err) == (0, "")
+    values = [int(word) for line in of(done.out, "shl.b32 c, b, 1;")[1:] for word in line.split("lanes")[1].split()[1:]]
+    assert values == [2 * (lane + 100 if lane < 5 else lane - 5) for lane in range(32)]
+
+
+def test_what_is_written_under_a_guard_has_a_value_under_the_same_one(ptxvm):
+    text = "setp.lt.u32 p, a, 5; @p add.u32 b, a, 100; {}@p shl.b32 c, b, 1;"
+    assert "200 202 204 206 208 - - -" in ptxvm("explain", text.format(""), "--set", "a=lane").out.replace("   ", " ")
+    again = ptxvm("explain", text.format("setp.gt.u32 p, a, 7; "), "--set", "a=lane")
+    assert (again.code, again.err) == (2, "ptxvm explain: values are missing: --set b=VALUE\n")
+
+
+def test_a_value_for_what_is_not_executed(ptxvm):
+    done = ptxvm("explain", "bar.red.popc.u32 r, 0, p;", "--set", "p=lane<5")
+    said = "takes part in what the threads of a CTA do together and may wait for other threads"
+    assert (done.code, done.err) == (2, f"ptxvm explain: --set has no use here: 'bar.red.popc.u32 r, 0, p;' {said}\n")
+
+
 def test_a_register_may_have_its_address_and_then_its_value(ptxvm):
     """The address is what the register had before the load."""
     said = of(

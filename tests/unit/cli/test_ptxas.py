@@ -959,6 +959,16 @@ SYMBOL = "Illegal to use symbol '{}' of type {} as address operand. Use integer 
         ("sub.cc.f32 %f1, %f2, %f1;",
          "Illegal modifier '.cc' for instruction 'sub'|Modifier '.cc' applies only to sub integer types"),
         ("membar;", "Membar level required for instruction 'membar'"),
+        ("max.add %r1, %r2, %r3;", "Illegal modifier '.add' for instruction 'max'"),
+        ("min.and.b32 %r1, %r2, %r3;", "Illegal modifier '.and' for instruction 'min'"),
+        ("max.inc.u32 %r1, %r2, %r3;", "Illegal reduction operation for instruction 'max.u32'"),
+        ("slct.exch.f32.s32 %f1, %f2, %f1, %r1;", "Illegal reduction operation for instruction 'slct.f32.s32'"),
+        ("membar.dec.gl;", "Illegal reduction operation for instruction 'membar'"),
+        ("mov.dec %r1, %r2;", "Unexpected instruction types specified for 'mov'"),
+        ("red.exch.global.b32 [%rd1], %r1;",
+         "Illegal operation '.exch' for instruction 'red'|Operation .exch requires  type for instruction 'red'"),
+        ("ld.shared.nc.u32 %r1, [%rd1];", "Modifier '.nc' requires .global space"),
+        ("ld.nc.L1::evict_last.u32 %r1, [%rd1];", "Modifier '.nc' requires .global space"),
         ("red.global.u32 [%rd1], %r2;",
          "|".join(f"{each} for instruction 'red'" for each in (
              "Illegal operation ''", "Operation  requires  type", "Reduction operation is required"))),
@@ -970,3 +980,23 @@ def test_words_of_single_instructions(ptxas, line, said):
     assert of_text(ptxas, OPENED + f"  {line}\n  ret;\n}}\n") == (
         255, "".join(f"{head}{each}\n" for each in said.split("|")) + ABORTED
     )  # fmt: skip
+
+
+SUMS = "{%f1,%f1,%f1,%f1}"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("wgmma.fence.sync.aligned;", "Instruction 'wgmma.fence'"),
+        ("tcgen05.wait::ld.sync.aligned;", "Instruction 'tcgen05.wait'"),
+        ("setmaxnreg.inc.sync.aligned.u32 64;", "Instruction 'setmaxnreg.inc'"),
+        (f"mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e4m3.f32 {SUMS}, {{%r1,%r1,%r1,%r1}}, {{%r1,%r1}}, {SUMS};",
+         "Feature '.kind::f8f6f4'"),
+    ],
+)  # fmt: skip
+def test_what_chips_have_alone(ptxas, line, said):
+    """As ptxas 13.0 prints them for sm_90; what all later chips have is said otherwise."""
+    text = f".version 8.6\n.target sm_90\n.visible .entry k() {{\n.reg .b32 %r<4>; .reg .f32 %f<4>;\n{line}\nret;\n}}\n"
+    error = f"ptxas text.ptx, line 5; error   : {said} not supported on .target 'sm_90'\n"
+    assert of_text(ptxas, text, "-arch=sm_90") == (255, error + ABORTED)

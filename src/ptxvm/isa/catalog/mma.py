@@ -110,7 +110,7 @@ def mma_alternate(i, a, b, c, warp):
     """,
     loose="e4m3 e5m2 e3m2 e2m3 e2m1",
     types="a b: b32 passed, c: b32 numbers passed, *: b32",
-    needs={"": "PTX 8.4, sm_89", ".kind": "PTX 8.6, sm_100f sm_103f sm_110f sm_120f"},
+    needs={"": "PTX 8.4, sm_89", ".kind::f8f6f4": "PTX 8.6, sm_100f sm_103f sm_110f sm_120f"},
 )
 def mma_small(i, a, b, c, warp):
     """Multiply two matrices of floats of a byte or less and add a third, all in the registers of a warp."""
