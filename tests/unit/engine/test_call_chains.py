@@ -69,6 +69,28 @@ def test_too_many_functions_to_compile_are_named(monkeypatch):
         launched(chain(310), "jit")
 
 
+THROUGH_POINTER = (
+    "one: .callprototype (.param .u32 r) _ (.param .u32 a); .reg .b64 %f; mov.u64 %f, f0; "
+    "st.param.u32 [p], %x; call (q), %f, (p), one; ld.param.u32 %x, [q];"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "most", "pays"),
+    [(THROUGH_POINTER, 10, False), (THROUGH_POINTER, 20, True), ("", 3, True)],
+    ids=["large", "small", "by name"],
+)
+def test_large_functions_behind_pointers_are_interpreted(monkeypatch, call, most, pays):
+    """Any lane may be in any of them: GCC's OpenMP kernels, 5,300 instructions with its C library, took minutes to compile."""
+    monkeypatch.setattr(engine, "MANY", 0)
+    monkeypatch.setattr(engine, "LARGE", most)
+    found = ptxvm.load((HEADER + FIRST + kernel(0)).replace("st.global", f"{call} st.global")).kernel()
+    assert found.module.jit.compilation_pays(found.function) is pays
+    result = np.zeros(1, np.uint32)
+    found.launch(1, 1, [result])
+    assert int(result[0]) == 5 + 1 + bool(call)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("length", "name"), [(3000, "interp"), (3000, "jit"), (20_000, "interp"), (20_000, "auto")])
 def test_a_long_chain_runs(length, name):

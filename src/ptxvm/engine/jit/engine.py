@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 
 OFTEN = 2  # launches after which a relaunch is prepared
-MANY = 1000  # functions of a module; in larger modules `compilation_pays` counts the functions that a kernel calls
+MANY = 64  # functions of a module; in larger modules `compilation_pays` reads the functions that a kernel calls
+LARGE = 3000  # instructions, of functions any of which a call through a pointer may enter: code of 5,300 took minutes
 REPEATS = 64  # relaunches that are kept ready
 
 
@@ -152,14 +153,21 @@ class Jit:
         return version
 
     def compilation_pays(self, kernel: Function) -> bool:
-        """Does it pay to compile the kernel?  The interpreter is faster for one that calls thousands of functions."""
+        """Does it pay to compile the kernel?
+
+        The interpreter is faster for one that calls thousands of functions, or functions with thousands of instructions
+        through pointers: any lane may be in any of them, so compile time grows with the square of their number.
+        """
         if sum(len(program.functions) for program in self.image.programs) < MANY:
             return True
         if kernel not in self._compilation_pays:
-            from ptxvm.engine.call_targets import called  # noqa: PLC0415 - code that is ready needs no graph of its kernel
+            from ptxvm.engine import call_targets  # noqa: PLC0415 - code that is ready needs no graph of its kernel
             from ptxvm.engine.jit.cfg.control_flow_graph import MOST_FRAMES, OWN_REGISTERS  # noqa: PLC0415
 
-            self._compilation_pays[kernel] = sum(1 for _ in called(self.image, kernel)) + OWN_REGISTERS < MOST_FRAMES
+            functions = list(call_targets.called(self.image, kernel))
+            large = sum(len(each.instructions) for each in functions) > LARGE
+            through_pointers = large and any(map(call_targets.calls_through_pointers, functions))
+            self._compilation_pays[kernel] = not through_pointers and len(functions) + OWN_REGISTERS < MOST_FRAMES
         return self._compilation_pays[kernel]
 
     def uncounted(self, kernel: Function) -> str:
