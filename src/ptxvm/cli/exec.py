@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxvm.cli.check import read_suppressions, tell_unused
+from ptxvm.cli.child_process import run
 from ptxvm.cli.failures import FINDINGS, WRONG_CALL, say
 from ptxvm.cli.terminal import console, tabulated
 from ptxvm.diagnostics.kernel_names import displayed
@@ -57,11 +56,9 @@ def execute(
         except WrongVariable as wrong:
             return say(f"ptxvm exec: {wrong}", WRONG_CALL)
         try:
-            child = subprocess.Popen(list(command), env=environment)  # noqa: S603 - the program that the user names
+            status = run(command, environment)
         except OSError as wrong:
             return say(f"ptxvm exec: {command[0]}: {wrong.strerror}", WRONG_CALL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program gets it too, and decides
-        status = child.wait()
         written = lines(findings)
         found = [each for each in written if not suppressions.names(each["kernel"], each["code"], each["line"])]
         if summary:
