@@ -1,8 +1,8 @@
 """Memory of graphs: what their nodes allocate and free when a graph is launched (driver API, "Graph Management").
 
 An allocation has its address from when its node is made.  It is the client's from a launch of its graph until a node or the
-client frees it, which may be after the graph is gone.  Memory that no graph has, and that is free, stays on the device until
-it is trimmed, or the next node allocates.
+client frees it, which may be after the graph is gone; work that uses it before or after that fails.  Memory that no graph has,
+and that is free, stays on the device until it is trimmed, or the next node allocates.
 """
 
 from __future__ import annotations
@@ -13,14 +13,22 @@ from ptxvm.dataclass import dataclass
 from ptxvm.driver.context import STREAMS
 from ptxvm.driver.graph import Child, Described, Graph, Task, UserObject
 from ptxvm.driver.graph_executables import Executable
+from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.memory import AllocationKind, MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine.allocation import FREED
+
+NOT_YET = "no launch of its graph has allocated yet"
 
 
 @dataclass(eq=False)
 class GraphAllocation:
-    """The memory of an allocation node; `is_live` from a launch until it is freed, as the client sees it."""
+    """The memory of an allocation node; `is_live` from a launch until it is freed, in the order of the client's calls.
 
+    Work on streams may use it from when a stream runs the allocation until it runs what frees it.
+    """
+
+    blocks: MemoryBlocks
     device: int
     block: MemoryBlock
     is_live: bool = False
@@ -45,19 +53,37 @@ class GraphAllocation:
             raise DriverError(Result.INVALID_VALUE, f"the memory of a graph at {self.address:#x} is not allocated")
         self.is_live = False
 
+    def begin(self) -> None:
+        """Let work use it."""
+        self.block.allocation.fate = FREED
+        self.blocks.bring_back(self.block)
+
+    def end(self, fate: str = FREED) -> None:
+        """Let no work use it; messages say why."""
+        self.block.allocation.fate = fate
+        self.blocks.set_aside(self.block)
+
 
 @dataclass(frozen=True)
 class AllocationTask(Described):
-    """The task of an allocation node: a launch has allocated its memory before it runs."""
+    """The task of an allocation node: work that follows may use the memory."""
 
     allocation: GraphAllocation
+
+    def run(self, checked: Checked | None) -> None:  # noqa: ARG002 - all tasks have it
+        """Allocate it."""
+        self.allocation.begin()
 
 
 @dataclass(frozen=True)
 class FreeTask(Described):
-    """The task of a free node."""
+    """The task of a free node, or of the client's call: work that follows must not use the memory."""
 
     allocation: GraphAllocation
+
+    def run(self, checked: Checked | None) -> None:  # noqa: ARG002 - all tasks have it
+        """Free it."""
+        self.allocation.end()
 
 
 @dataclass
@@ -88,7 +114,8 @@ class GraphMemory:
     def allocate(self, device: int, size: int, kind: AllocationKind = AllocationKind.DEVICE) -> GraphAllocation:
         """The memory of a new node, which is at least one byte; DriverError where there is not so much."""
         self.trim(device)
-        made = GraphAllocation(device, self.blocks.allocate(max(size, 1), kind, device=device))
+        made = GraphAllocation(self.blocks, device, self.blocks.allocate(max(size, 1), kind, device=device))
+        made.end(NOT_YET)
         self.of_device(device).grow(made.block.size)
         self.allocations[made.address] = made
         return made
@@ -106,6 +133,7 @@ class GraphMemory:
         for each in list(self.allocations.values()):
             if each.device == device and not each.is_live and not each.is_of_graph:
                 del self.allocations[each.address]
+                each.begin()
                 self.blocks.free(each.address)
                 self.of_device(device).grow(-each.block.size)
 

@@ -87,6 +87,7 @@ class MemoryBlocks:
         self.pages: dict[int, Pages] = {}  # of memory that can be shared, by address
         self.opened: Counter[int] = Counter()  # the number of times that memory of other processes was opened, by address
         self.parts: dict[tuple[bytes, int], int] = {}  # the address, by handle and pool
+        self.aside: set[MemoryBlock] = set()  # blocks that keep their memory, although no work may use it now
 
     @staticmethod
     def memory(device: int = 0) -> Memory:
@@ -175,6 +176,17 @@ class MemoryBlocks:
         self.pages.pop(address, None)
         self.memory(block.device).release(block.allocation)
 
+    def set_aside(self, block: MemoryBlock) -> None:
+        """Let work use a block no more until it is brought back; its addresses stay its own."""
+        self.aside.add(block)
+        self.memory(block.device).table.set_aside(block.allocation)
+
+    def bring_back(self, block: MemoryBlock) -> None:
+        """Let work use a block that may be set aside."""
+        if block in self.aside:
+            self.memory(block.device).table.bring_back(block.allocation)
+            self.aside.discard(block)
+
     def end(self, life: object) -> None:
         """Free the blocks of a context that has ended."""
         for address in [at for at, each in list(self.by_address.items()) if each.life is life]:
@@ -190,7 +202,7 @@ class MemoryBlocks:
         if (block := self.by_address.get(address)) is not None:
             return address, block
         if (allocation := allocation_at(address)) is None:
-            return None
+            return next(((each.address, each) for each in [*self.aside] if 0 <= address - each.address < each.size), None)
         if (variable := VARIABLES.get(allocation)) is not None:
             found = MemoryBlock(allocation, variable.kind, variable.number, allocation.size, device=variable.device)
             return allocation.start, found
@@ -201,7 +213,8 @@ class MemoryBlocks:
 
     def check(self, address: int, size: int) -> None:
         """DriverError for bytes that are neither in one block nor pageable memory of the host, which devices reach too."""
-        allocation = allocation_at(address)
+        if (allocation := allocation_at(address)) is None and (aside := self.find(address)) is not None:
+            allocation = aside[1].allocation  # work may use it when its turn comes
         reached = host_memory().reaches(address, size) if allocation is None else address + size <= allocation.end
         if not reached:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict, deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
@@ -55,7 +55,7 @@ class Allocation:
     lives, only the heap reuses the addresses of the block.  One that `yields` has all bytes of a range that are in no other.
     `table` is the one of the device that it belongs to; if it is `of_device`, devices with peer access have it in theirs too,
     and memory of the host that is `everywhere` is in the tables of all.  `granted` are tables that have it for itself.
-    One that `rests` has been freed, and its addresses belong to nothing else yet.
+    One that `rests` has been freed, or set aside, and its addresses belong to nothing else yet.
     """
 
     host: Bytes | None = None
@@ -123,7 +123,7 @@ class Allocation:
     @property
     def ghost(self) -> Allocation:
         """The allocation without its memory, for messages about later accesses."""
-        if not self.owners:
+        if self.rests or not self.owners:
             return self
         return Allocation(self.start, self.size, self.space, self.name, detail=self.detail, fate=self.fate, live=False)
 
@@ -215,6 +215,7 @@ class AllocationTable:
         self._freed: OrderedDict[tuple[int, int], Allocation] = OrderedDict()  # the last one of each extent
         self._resting: deque[tuple[Allocation, tuple[Array, ...]]] = deque()
         self._rested = 0  # bytes
+        self._aside: set[Allocation] = set()
         self.removed = 0  # how many have been taken out
         self._yielding = False  # are there ranges that yield?
         self._columns: Columns | None = None
@@ -252,7 +253,7 @@ class AllocationTable:
         with self._lock:
             tables = (self, *self.devices)
             taken = {each for table in tables for each in table.overlapping(start, end)}
-            resting = {each for table in tables for each, _ in table._resting if each.start < end and start < each.end}  # noqa: SLF001 - of this class
+            resting = {each for table in tables for each in table.resting if each.start < end and start < each.end}
             held = sorted((each for each in taken | resting if not each.yields or each.table is self), key=START)
             for each in held:
                 if start < each.start:
@@ -351,6 +352,29 @@ class AllocationTable:
         self._freed.move_to_end(extent)
         if len(self._freed) > FREED_REMEMBERED:
             self._freed.popitem(last=False)
+
+    @property
+    def resting(self) -> Iterator[Allocation]:
+        """The allocations whose addresses no others have, although they are in no table."""
+        yield from self._aside
+        for each, _ in self._resting:
+            yield each
+
+    def set_aside(self, allocation: Allocation) -> None:
+        """Remove an allocation, which keeps its memory, until it is brought back."""
+        with self._lock:
+            allocation.rests = True
+            self._aside.add(allocation)
+            self.remove(allocation)
+
+    def bring_back(self, allocation: Allocation) -> None:
+        """Insert an allocation that was set aside, for all devices that had it."""
+        with self._lock:
+            allocation.rests = False
+            self._aside.discard(allocation)
+            others = (self.devices if allocation.everywhere else ()) or (self,)
+            for table in (*others, *allocation.granted):
+                table.insert(allocation)
 
     def rest(self, allocation: Allocation, owners: Sequence[Array]) -> None:
         """Keep the memory of a freed allocation for some time, so that an address there means that allocation.

@@ -192,3 +192,76 @@ def test_a_launch_that_uses_freed_memory_fails_as_a_kernel_does(cuda, node, is_n
     cuda.cuGraphLaunch(executable, stream)
     assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
     assert cuda.library.cuCtxSynchronize() == ILLEGAL_ADDRESS
+
+
+def fill(cuda, stream, address):
+    """Fill 8 bytes."""
+    cuda.cuMemsetD32Async(c_uint64(address), 7, c_size_t(2), stream)
+
+
+def copy(cuda, stream, address):
+    """Copy 4 bytes to memory of the device."""
+    cuda.cuMemcpyDtoDAsync_v2(cuda.memory, c_uint64(address), c_size_t(4), stream)
+
+
+def copy_to_host(cuda, stream, address):
+    """Copy 4 bytes to pageable memory, which waits."""
+    result = cuda.library.cuMemcpyDtoHAsync_v2(byref(c_uint()), c_uint64(address), c_size_t(4), stream)
+    assert result in (0, ILLEGAL_ADDRESS)
+
+
+def put(cuda, stream, address):
+    """Write a word in a kernel."""
+    cuda.launch(stream, b"put", c_uint.from_address(address), 6)
+
+
+USES = [put, fill, copy, copy_to_host]
+
+
+@pytest.mark.usefixtures("caplog")
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("frees", ["graph", "cuMemFreeAsync", "cuMemFree_v2"])
+def test_work_after_the_memory_of_a_graph_was_freed_fails(cuda, use, frees):
+    """As that on other memory that was freed; work between launch and free, in the order of the stream, does not."""
+    stream = cuda.stream()
+    graph, address = captured(cuda, stream, frees=frees == "graph")
+    executable = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    for _ in range(2):  # the second launch has the memory again
+        cuda.cuGraphLaunch(executable, stream)
+        if frees != "graph":
+            use(cuda, stream, address.value + 4)
+            getattr(cuda, frees)(address, *([stream] if frees.endswith("Async") else []))
+        cuda.cuStreamSynchronize(stream)
+    use(cuda, stream, address.value + 4)
+    assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
+
+
+@pytest.mark.usefixtures("caplog")
+@pytest.mark.parametrize("use", USES)
+def test_work_before_a_graph_has_allocated_its_memory_fails(cuda, use):
+    stream = cuda.stream()
+    _, address = captured(cuda, stream, frees=True)
+    use(cuda, stream, address.value)
+    assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
+
+
+@pytest.mark.usefixtures("caplog")
+@pytest.mark.parametrize("use", [put, fill, copy])
+def test_a_node_that_follows_the_free_node_of_its_memory_fails(cuda, use):
+    stream, address, graph = cuda.stream(), c_uint64(), c_void_p()
+    cuda.cuStreamBeginCapture_v2(stream, RELAXED)
+    cuda.cuMemAllocAsync(byref(address), c_size_t(64), stream)
+    use(cuda, stream, address.value)
+    cuda.cuMemFreeAsync(address, stream)
+    use(cuda, stream, address.value)
+    cuda.cuStreamEndCapture(stream, byref(graph))
+    cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
+    assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
+
+
+def test_a_pointer_within_memory_that_is_not_allocated_now_is_one_of_a_device(cuda):
+    _, address = captured(cuda, cuda.stream(), frees=True)
+    told = c_uint()
+    cuda.cuPointerGetAttribute(byref(told), 2, c_uint64(address.value + 8))
+    assert told.value == 2
+    assert cuda.library.cuMemsetD32_v2(c_uint64(address.value + 60), 7, c_size_t(200)) == INVALID_VALUE

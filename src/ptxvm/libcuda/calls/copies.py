@@ -56,18 +56,22 @@ def put(handle: int, work: CopyOrFill, type: int = MEMCPY) -> None:
     synchronization behavior").
     """
     stream = session().stream(handle)
-    if stream.capture is None and isinstance(work, AddressedCopy) and not stream.is_default and work.is_pageable:
-        stream.sync()
-        work()
-        return
-    stream.put(task(work) if stream.capture is not None else FunctionTask(work), type)
-    if stream.capture is None and stream.is_default and type == MEMCPY:
+    waits = stream.capture is None and type == MEMCPY
+    if waits and not stream.is_default:
+        waits = isinstance(work, AddressedCopy) and work.is_pageable
+        if waits and not session().driver.blocks.aside:
+            stream.sync()
+            work()
+            return
+    is_node = stream.capture is not None or session().driver.blocks.aside
+    stream.put(task(work) if is_node else FunctionTask(work), type)
+    if waits:
         stream.sync()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeWork:
-    """A copy or a fill as a node of a graph, which is launched when memory that it had may have been freed."""
+    """A copy or a fill that runs when memory which it had may have been freed: as a node, or beside memory of graphs."""
 
     work: CopyOrFill
     extents: tuple[tuple[int, int], ...]  # the addresses and sizes in memory that was allocated when the node was made
@@ -77,7 +81,7 @@ class NodeWork:
         for address, size in self.extents:
             found = allocation_at(address)
             if found is None or address + size > found.end:
-                said = f"a copy or fill of a graph has {size} bytes at {address:#x}, and their memory was freed"
+                said = f"a copy or fill has {size} bytes at {address:#x}, and their memory was freed"
                 raise Fault("use-after-free", said, address=address, size=size)
         self.work()
 
@@ -85,8 +89,13 @@ class NodeWork:
 def task(work: CopyOrFill, description: bytes = b"") -> FunctionTask:
     """A copy or a fill as a node of a graph, which a client may have described."""
     described = work.described()
-    extents = tuple(each for each in extents_of(described) if allocation_at(each[0]) is not None)
+    extents = tuple(each for each in extents_of(described) if is_allocated(each[0]))
     return FunctionTask(NodeWork(work, extents), description or bytes(described))
+
+
+def is_allocated(address: int) -> bool:
+    """Is an address in an allocation, or in one that a graph has?"""
+    return allocation_at(address) is not None or session().driver.blocks.find(address) is not None
 
 
 def extents_of(described: ctypes.Structure) -> list[tuple[int, int]]:

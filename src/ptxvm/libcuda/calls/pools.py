@@ -249,8 +249,11 @@ def free_async(address: int, stream: int) -> None:
         raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
     if found.capture is not None:
         found.put(FreeTask(address.to_bytes(8, "little"), driver.graph_memory.at(address)), FREE)
-    elif found.queue.is_idle or address in driver.graph_memory.allocations:
+    elif found.queue.is_idle:
         give_back(address)
+    elif (of_graph := driver.graph_memory.allocations.get(address)) is not None:
+        of_graph.free()
+        found.put(FreeTask(address.to_bytes(8, "little"), of_graph), FREE)
     else:
         found.put(FunctionTask(lambda: give_back(address)), FREE)
 
@@ -260,6 +263,7 @@ def give_back(address: int) -> None:
     blocks, of_graphs = session().driver.blocks, session().driver.graph_memory.allocations
     if address in of_graphs:
         of_graphs[address].free()
+        of_graphs[address].end()
     elif blocks.opened[address]:
         blocks.close(address)
     else:
