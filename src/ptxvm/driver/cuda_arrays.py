@@ -25,7 +25,7 @@ FACES = 6
 
 
 class Format(IntEnum):
-    """The numbers of a channel (`CUarray_format`)."""
+    """The numbers of a channel (`CUarray_format`).  Normalised formats say how many channels there are."""
 
     UNSIGNED_INT8 = 0x01
     UNSIGNED_INT16 = 0x02
@@ -35,11 +35,29 @@ class Format(IntEnum):
     SIGNED_INT32 = 0x0A
     HALF = 0x10
     FLOAT = 0x20
+    UNORM_INT8X1 = 0xC0
+    UNORM_INT8X2 = 0xC1
+    UNORM_INT8X4 = 0xC2
+    UNORM_INT16X1 = 0xC3
+    UNORM_INT16X2 = 0xC4
+    UNORM_INT16X4 = 0xC5
+    SNORM_INT8X1 = 0xC6
+    SNORM_INT8X2 = 0xC7
+    SNORM_INT8X4 = 0xC8
+    SNORM_INT16X1 = 0xC9
+    SNORM_INT16X2 = 0xCA
+    SNORM_INT16X4 = 0xCB
+
+    @property
+    def normalised(self) -> tuple[str, int] | None:
+        """The dtype of a normalised format and the number of its channels; None for other formats."""
+        group, number = divmod(self - Format.UNORM_INT8X1, 3)
+        return None if group < 0 else (("u1", "u2", "i1", "i2")[group], (1, 2, 4)[number])
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
         """The NumPy dtype of a channel."""
-        return np.dtype(DTYPES[self])
+        return np.dtype(self.normalised[0] if self.normalised is not None else DTYPES[self])
 
 
 DTYPES = {
@@ -48,8 +66,8 @@ DTYPES = {
 }  # fmt: skip
 
 
-OTHER_FORMATS = frozenset({*range(0x50, 0x5F), *range(0x91, 0xA0), *range(0xA1, 0xAA), *range(0xB0, 0xB6), *range(0xC0, 0xCC)})
-"""Formats of packed and of several planes, of compressed blocks and of normalised integers (`CUarray_format`)."""
+OTHER_FORMATS = frozenset({*range(0x50, 0x5F), *range(0x91, 0xA0), *range(0xA1, 0xAA), *range(0xB0, 0xB6)})
+"""Formats of packed and of several planes, and of compressed blocks (`CUarray_format`)."""
 
 
 class AddressMode(IntEnum):
@@ -82,6 +100,8 @@ class Elements:
     def __post_init__(self) -> None:
         if self.channels not in (1, 2, 4):
             raise DriverError(Result.INVALID_VALUE, f"an element has 1, 2 or 4 channels, not {self.channels}")
+        if (normalised := self.format.normalised) is not None and self.channels != normalised[1]:
+            raise DriverError(Result.INVALID_VALUE, f"{self.format.name} has no {self.channels} channels")
 
     @property
     def size(self) -> int:
@@ -89,8 +109,10 @@ class Elements:
         return self.format.dtype.itemsize * self.channels
 
     def as_floats(self, sampling: Sampling) -> bool:
-        """Are they integers that a texture reads as floats, which those of 32 bits never are?"""
+        """Are they integers that a texture reads as floats?  Those of normalised formats always are, of 32 bits never."""
         numbers = self.format.dtype
+        if self.format.normalised is not None:
+            return True
         return numbers.kind in "iu" and numbers.itemsize < 4 and not sampling.as_is
 
     def shape(self, *directions: int) -> tuple[int, ...]:

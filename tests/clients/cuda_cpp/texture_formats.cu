@@ -17,11 +17,12 @@ __global__ void gather(cudaTextureObject_t t, float4 *out) {
     out[y * W + x] = tex2Dgather<float4>(t, x + 1.f, y + 1.f, 0);
 }
 
-// E: the element, V: the vector that is read, C: its channels.
-template <class E, class V, int C, bool NORMALIZED = false> void check() {
+// E: the element, V: the vector that is read, C: its channels.  Elements of a KIND are normalised whatever is asked for.
+template <class E, class V, int C, bool NORMALIZED = false, int KIND = 0> void check() {
     using R = std::conditional_t<NORMALIZED, float, E>;
     cudaChannelFormatDesc format = cudaCreateChannelDesc(C > 0 ? 8 * sizeof(E) : 0, C > 1 ? 8 * sizeof(E) : 0, C > 2 ? 8 * sizeof(E) : 0, C > 3 ? 8 * sizeof(E) : 0,
         std::is_floating_point<E>::value ? cudaChannelFormatKindFloat : std::is_signed<E>::value ? cudaChannelFormatKindSigned : cudaChannelFormatKindUnsigned);
+    if (KIND) format.f = cudaChannelFormatKind(KIND);
     static E host[W * H * C];
     unsigned s = 5;
     for (E &each : host) each = E(std::is_floating_point<E>::value ? int(s = s * 1664525 + 1013904223) / 65536. : double(0)), std::is_floating_point<E>::value ? 0 : (std::memcpy(&each, &(s = s * 1664525 + 1013904223), sizeof(E)), 0);
@@ -42,7 +43,7 @@ template <class E, class V, int C, bool NORMALIZED = false> void check() {
     r[1].resType = cudaResourceTypePitch2D, r[1].res.pitch2D = {rows, format, W, H, pitch};
     r[2].resType = cudaResourceTypeLinear, r[2].res.linear = {memory, format, sizeof host};
     cudaTextureDesc d = {};
-    d.readMode = NORMALIZED ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
+    d.readMode = NORMALIZED && !KIND ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
     cudaTextureObject_t t[3];
     for (int i = 0; i < 3; i++) CHECK(cudaCreateTextureObject(&t[i], &r[i], &d, nullptr));
     fetch<V><<<1, dim3(W, H)>>>(t[0], t[1], t[2], out);
@@ -87,6 +88,11 @@ int main() {
     check<signed char, float2, 2, true>();
     check<unsigned short, float, 1, true>();
     check<short, float4, 4, true>();
+    check<unsigned char, float, 1, true, cudaChannelFormatKindUnsignedNormalized8X1>();
+    check<unsigned char, float4, 4, true, cudaChannelFormatKindUnsignedNormalized8X4>();
+    check<signed char, float2, 2, true, cudaChannelFormatKindSignedNormalized8X2>();
+    check<unsigned short, float2, 2, true, cudaChannelFormatKindUnsignedNormalized16X2>();
+    check<short, float4, 4, true, cudaChannelFormatKindSignedNormalized16X4>();
 
     float host[W * H];
     for (int i = 0; i < W * H; i++) host[i] = float(i);

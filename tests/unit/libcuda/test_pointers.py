@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from ctypes import addressof, byref, c_size_t, c_uint, c_uint64
+from ctypes import addressof, byref, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
 
 INVALID_VALUE, INVALID_HANDLE = 1, 400
 ATTACH_SINGLE = 4  # CU_MEM_ATTACH_SINGLE
-MEMORY_TYPE, DEVICE_POINTER, SYNCHRONOUS, MANAGED, ORDINAL, START, SIZE, MAPPED = 2, 3, 6, 8, 9, 11, 12, 13
+MEMORY_TYPE, DEVICE_POINTER, HOST_POINTER, SYNCHRONOUS, MANAGED, ORDINAL, START, SIZE, MAPPED = 2, 3, 4, 6, 8, 9, 11, 12, 13
 HANDLE_TYPES, REMOTE, ACCESS, POOL = 14, 15, 16, 17
 
 OTHER_DEVICE = """
@@ -44,6 +44,23 @@ def test_memory_that_is_managed_has_its_attributes(cuda):
     expected = [2, address.value, 1, 0, cuda.memory.value, 8, 1, 0, 0, 3, 0]
     assert [told(cuda, number, address) for number in numbers] == expected
     assert cuda.library.cuPointerGetAttribute(byref(c_uint64()), 99, address) == INVALID_VALUE
+
+
+def test_memory_of_a_device_has_no_pointer_of_the_host(cuda):
+    """`CU_POINTER_ATTRIBUTE_HOST_POINTER`, and "default NULL values" of cuPointerGetAttributes, which fill 64 bits."""
+    device, host, managed = c_uint64(), c_uint64(), cuda.memory
+    cuda.cuMemAlloc_v2(byref(device), c_size_t(64))
+    cuda.cuMemHostAlloc(byref(host), c_size_t(64), 0)
+    assert cuda.library.cuPointerGetAttribute(byref(c_uint64()), HOST_POINTER, device) == INVALID_VALUE
+    assert [told(cuda, HOST_POINTER, each) for each in (host, managed)] == [host.value, managed.value]
+    numbers = (c_uint * 4)(HOST_POINTER, DEVICE_POINTER, MEMORY_TYPE, START)
+    for address, expected in ((device, [0, device.value, 2, device.value]), (c_uint64(8), [8, 8, 0, 0])):
+        found = [c_uint64(1 << 63), c_uint64(1 << 63), c_uint(), c_uint64(1 << 63)]
+        places = (c_void_p * 4)(*map(addressof, found))
+        cuda.cuPointerGetAttributes(4, numbers, places, address)
+        assert [each.value for each in found] == expected
+    cuda.cuMemFree_v2(device)
+    cuda.cuMemFreeHost(host)
 
 
 VARIABLES = b""".version 7.8

@@ -14,7 +14,8 @@ import pytest
 from ptxvm.libcuda.structures import DeviceResource, ExternalBuffer, ExternalMemoryHandle
 from ptxvm.libcudart.structures import Channels
 
-INVALID_VALUE, BAD_FUNCTION, INVALID_HANDLE, NOT_SUPPORTED, NO_CONFIGURATION = 1, 98, 400, 801, 915
+INVALID_VALUE, BAD_CHANNELS, BAD_FUNCTION, INVALID_HANDLE, NOT_SUPPORTED, NO_CONFIGURATION = 1, 20, 98, 400, 801, 915
+NV12, FIRST_NORMALISED, BC1 = 4, 5, 17  # cudaChannelFormatKind
 TO_DEVICE, TO_HOST = 1, 2
 FOUR_BYTES, EIGHT_BYTES = 1, 2  # cudaSharedMemBankSize
 PREFER_SHARED = 1  # cudaFuncCache
@@ -31,6 +32,23 @@ def test_the_width_of_banks_is_fixed_and_asking_for_another_does_no_harm(program
         assert program.cudaFuncSetSharedMemConfig(program.scale, asked) == 0
         assert program.cudaDeviceGetSharedMemConfig(byref(width)) == 0
         assert width.value == FOUR_BYTES
+
+
+def test_arrays_of_normalised_integers_tell_their_kind(program):
+    """Each kind has its own bits (channel_descriptor.h, `cudaCreateChannelDesc`); those of planes and blocks are not there."""
+    forms = [(bits, count) for bits in (8, 16) for count in (1, 2, 4)] * 2
+    for kind, (bits, count) in enumerate(forms, FIRST_NORMALISED):
+        array, told = c_void_p(), Channels()
+        asked = Channels(*[bits] * count, *[0] * (4 - count), kind)
+        assert program.cudaMallocArray(byref(array), byref(asked), c_size_t(8), c_size_t(4), 0) == 0
+        assert program.cudaGetChannelDesc(byref(told), array) == 0
+        assert bytes(told) == bytes(asked)
+        assert program.cudaFreeArray(array) == 0
+    for channels, error in (((8, 8, 0, 0, FIRST_NORMALISED), BAD_CHANNELS), ((16, 0, 0, 0, FIRST_NORMALISED), BAD_CHANNELS)):
+        assert program.cudaMallocArray(byref(c_void_p()), byref(Channels(*channels)), c_size_t(8), c_size_t(4), 0) == error
+    for kind in (NV12, BC1):
+        wanted = Channels(8, 8, 8, 0, kind)
+        assert program.cudaMallocArray(byref(c_void_p()), byref(wanted), c_size_t(8), c_size_t(4), 0) == NOT_SUPPORTED
 
 
 @pytest.mark.parametrize("value", [-1, 4, 77])

@@ -9,7 +9,9 @@ from ptxvm.libcuda.calls.pools import OWNERS, READ_WRITE
 from ptxvm.libcuda.session import function, session
 
 HOST_TYPE, DEVICE_TYPE = 1, 2  # CUmemorytype
-ADDRESSES = (3, 4)  # CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER
+DEVICE_POINTER, HOST_POINTER = 3, 4  # CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER
+WIDE = frozenset({1, DEVICE_POINTER, HOST_POINTER, 7, 11, 12, 17, 18, 19, 20})
+"""The attributes of 64 bits."""
 SYNCHRONOUS = 6  # CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
 SYNCHRONOUS_BLOCKS: set[int] = set()
 """The numbers of blocks whose copies a client has made synchronous."""
@@ -40,13 +42,15 @@ def sizes_of(start: int, block: MemoryBlock, pool: int) -> dict[int, int]:
 def attribute(out: int, number: int, address: int) -> None:
     """An attribute of a pointer.
 
-    Memory of the host that no call allocated is a pointer of the device too: the machine and the host share all memory.
+    Memory of the host that no call allocated is a pointer of the device too, as where devices have the host's page tables.
+    Memory of a device alone has no pointer of the host, as on all cards that there are models of.
     """
-    if number in ADDRESSES:
+    found = session().driver.blocks.find(address)
+    of_device = found is not None and found[1].kind is AllocationKind.DEVICE
+    if number == DEVICE_POINTER or (number == HOST_POINTER and not of_device):
         session().context  # noqa: B018 - raises where there is none
         put_u64(out, address)
         return
-    found = session().driver.blocks.find(address)
     if found is None:
         raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of this driver")
     pool = OWNERS[found[0]][0] if found[0] in OWNERS else None
@@ -69,7 +73,8 @@ def attributes(count: int, numbers: int, outs: int, address: int) -> None:
         try:
             attribute(u64(outs + 8 * n), i32(numbers + 4 * n), address)
         except DriverError:
-            put_i32(u64(outs + 8 * n), 0)
+            put_null = put_u64 if i32(numbers + 4 * n) in WIDE else put_i32
+            put_null(u64(outs + 8 * n), 0)
 
 
 @function("cuPointerSetAttribute")

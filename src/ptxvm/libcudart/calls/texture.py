@@ -14,11 +14,14 @@ from ptxvm.libcudart.runtime_state import RuntimeApiError, RuntimeResult, functi
 from ptxvm.libcudart.structures import Channels, Extent, Resource
 
 SIGNED, UNSIGNED, FLOAT, NONE = range(4)  # cudaChannelFormatKind
+UNSIGNED_NORMALISED = 5  # cudaChannelFormatKindUnsignedNormalized8X1, the first of a kind for each normalised format
+NORMALISED = [each for each in Format if each.normalised is not None]
 FORMATS = {
     (8, SIGNED): Format.SIGNED_INT8, (16, SIGNED): Format.SIGNED_INT16, (32, SIGNED): Format.SIGNED_INT32,
     (8, UNSIGNED): Format.UNSIGNED_INT8, (16, UNSIGNED): Format.UNSIGNED_INT16, (32, UNSIGNED): Format.UNSIGNED_INT32,
     (16, FLOAT): Format.HALF, (32, FLOAT): Format.FLOAT,
 }  # fmt: skip
+FORMATS |= {(8 * each.dtype.itemsize, UNSIGNED_NORMALISED + number): each for number, each in enumerate(NORMALISED)}
 CHANNELS = {format: channel for channel, format in FORMATS.items()}
 
 
@@ -26,9 +29,10 @@ def elements(c: Channels) -> Elements:
     """The elements that a structure describes."""
     bits = [each for each in (c.x, c.y, c.z, c.w) if each]
     found = FORMATS.get((c.x, c.kind))
-    if c.kind > NONE:
+    if c.kind > NONE and not UNSIGNED_NORMALISED <= c.kind < UNSIGNED_NORMALISED + len(NORMALISED):
         raise DriverError(Result.NOT_SUPPORTED, f"elements of the kind {c.kind} are not supported")
-    if found is None or bits != [c.x] * len(bits) or len(bits) not in (1, 2, 4):
+    wanted = found.normalised[1:] if found is not None and found.normalised is not None else (1, 2, 4)
+    if found is None or bits != [c.x] * len(bits) or len(bits) not in wanted:
         said = f"there are no elements of {bits} bits of kind {c.kind}"
         raise RuntimeApiError(RuntimeResult.INVALID_CHANNEL_DESCRIPTOR, said)
     return Elements(found, len(bits))
