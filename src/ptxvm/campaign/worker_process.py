@@ -12,9 +12,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from tempfile import TemporaryFile
 from threading import Lock
 
+from ptxvm.campaign import worker
+from ptxvm.campaign.forked_process import ForkedProcess, may_fork
 from ptxvm.campaign.frames import FrameReader, PackedSetting, frame_of_jobs, frame_of_release, written
 from ptxvm.campaign.outcome import Job
 from ptxvm.campaign.run_delay import delay_since, run_delays
@@ -30,17 +33,23 @@ class WorkerProcess:
         self.connection, theirs = socket.socketpair()
         self.errors = TemporaryFile()  # noqa: SIM115 - closed with the worker
         self.environment = environment
-        self.process = subprocess.Popen(  # noqa: S603 - this Python
-            [sys.executable, "-P", "-m", "ptxvm.campaign.worker", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()], env=environment,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
-        )  # fmt: skip
+        self.process = self._begun(theirs)
         theirs.close()
         self.jobs: deque[Job] = deque()
         self.is_ready, self.was_kept, self.since = False, False, 0.0
         self.delays: Mapping[str, int] = {}  # of its threads, when they were read: as its case began, or a moment before
         self.read = -math.inf
         self.reader = FrameReader(self.connection.fileno())
+
+    def _begun(self, end: socket.socket) -> ForkedProcess | subprocess.Popen[bytes]:
+        """The process with the other end of the connection: a copy of this one, which starts sooner, or a new one."""
+        if may_fork():
+            return ForkedProcess(partial(worker.main, end), end.fileno(), self.errors.fileno(), self.environment)
+        return subprocess.Popen(  # noqa: S603 - this Python
+            [sys.executable, "-P", "-m", "ptxvm.campaign.worker", str(end.fileno())],
+            pass_fds=[end.fileno()], env=self.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
+        )  # fmt: skip
 
     def engage(self, setting: PackedSetting) -> None:
         """Tell it what it shall run."""

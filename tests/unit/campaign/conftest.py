@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 from this_process import InThisProcess
 
-from ptxvm.campaign import spread
+from ptxvm.campaign import spread, worker_process
 from ptxvm.campaign.case import DeclaredWorkload
 from ptxvm.campaign.declaration import declared
 from ptxvm.campaign.session import Campaign, campaign
 
 HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are new processes, however many threads the process of the tests has."""
+    monkeypatch.setattr(worker_process, "may_fork", lambda: False)
 
 
 @pytest.fixture

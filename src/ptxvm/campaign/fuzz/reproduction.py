@@ -56,7 +56,14 @@ def smaller(kind: Kind, reason: Reason, runner: Runner) -> str:
     extents = statement_extents(text) if kind is Kind.KERNELS else word_extents(text)[kind is Kind.ENGINES :]
     if not trial.fails({}, text):
         return text
-    return fewest(text, extents, lambda some: trial.fails({}, some))
+    found_text = fewest(text, extents, lambda some: trial.fails({}, some))
+    tidy = without_blank_lines(found_text)
+    return tidy if trial.fails({}, tidy) else found_text
+
+
+def without_blank_lines(text: str) -> str:
+    """A text without lines of blanks, and without those at the ends of lines: words that are left out leave theirs."""
+    return "".join(f"{line.rstrip()}\n" for line in text.split("\n") if line.strip())
 
 
 __all__ = ["write_cases"]

@@ -56,8 +56,10 @@ def test_what_is_found_is_told_once_and_made_small(tmp_path: Path, monkeypatch: 
     assert reason.count > 10
     assert reason.first.outcome.kind == "KeyError"
     (test,) = found.tests
-    (word,) = test.with_suffix(".ptx").read_text().split()
+    small = test.with_suffix(".ptx").read_text()
+    (word,) = small.split()
     assert ".entry" in word
+    assert small == f"{word}\n"  # without what stood between the words that are left out
     with pytest.raises(KeyError):
         repeat("text", test.with_suffix(".ptx").read_text())
 
