@@ -190,6 +190,11 @@ def is_strange(opcode: str, words: Words, at: int) -> bool:
     return word not in Type.named and at >= len(opcode_words(opcode, words)) and (word not in known_words() or word in WITHIN)
 
 
+def unknown_words(words: Words) -> list[str]:
+    """The modifiers that ptxas does not know behind an opcode that it does not know."""
+    return [word for word in words if word not in Type.named and (word not in known_words() or word in WITHIN)]
+
+
 def refused_besides(name: str, words: Words, word: str, said: str) -> list[str]:
     """What ptxas says of a modifier after it has refused its kind."""
     type = next((Type.named[each] for each in words if each in Type.named), None)

@@ -17,7 +17,7 @@ from ptxvm.algebra.types import Type, pred
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.analysis.ptxas_missing import OPERATIONS, in_its_order, missed_for_operands
-from ptxvm.analysis.ptxas_modifiers import AT_ONCE, read_by_ptxas
+from ptxvm.analysis.ptxas_modifiers import AT_ONCE, read_by_ptxas, unknown_words
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Severity
 from ptxvm.isa.access import base_of
@@ -196,7 +196,7 @@ class Recogniser:
     def best(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Recognition:
         """The verdict for the form with the fewest problems."""
         if opcode not in ISA.by_opcode:
-            return Recognition(None, problems=(repairs.unknown_opcode(opcode),), unknown=True)
+            return Recognition(None, problems=(repairs.unknown_opcode(opcode, unknown_words(words)),), unknown=True)
         for bank in (word for word in words if word.startswith("const[")):
             if self.version >= BANKS_UNTIL:
                 return Recognition(None, problems=(banks_are_gone(bank),))
@@ -219,7 +219,7 @@ class Recogniser:
         """The verdict for one form."""
         placed = match_operands(decoded.form, decoded.opcode, shapes, partial(repairs.written, decoded))
         if isinstance(placed, Problem):
-            return Recognition(decoded, problems=(placed,), needs=())
+            return Recognition(decoded, problems=(address_for_register(decoded, shapes, placed),), needs=())
         named, at = placed.named, placed.at
         bound = {**decoded.bound, **placed.marks}
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
@@ -316,6 +316,8 @@ def mentions_unknown(shape: Shape) -> bool:
 REFUSED = "P0305"
 """The code of a modifier that does not fit; ptxas judges the operands as if it were not there."""
 WRONG_OPERANDS = frozenset({"P0302", "P0303", "P0304"})
+UNTOLD = frozenset({"bar", "barrier", "bfe", "bfi", "bmsk", "mov", "redux"})
+"""Opcodes of which ptxas does not say that an operand must be a register, and no vector."""
 ALONE = ("Unexpected instruction types", "Not a name of any known instruction")
 """What ptxas says alone, whatever the other modifiers are."""
 WHILE_READING = ("Unknown modifier", "Multiple ", "Duplicate ")
@@ -397,6 +399,8 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
     ptxas, besides = f"{refusal} for instruction '{decoded.opcode}'", ""
     if not of_types and decoded.opcode in READ_SPECIAL and any(name in destinations for name, *_ in wrong):
         ptxas = "Read-only special register cannot be destination argument"
+    if len(wrong) == 1 and is_vector_of(*wrong[0][1:3]) and decoded.of.effects <= {"cc"} and decoded.opcode not in UNTOLD:
+        ptxas = f"Vector operand is not allowed for instruction '{decoded.opcode}'"
     if len(wrong) == 1 and (base := register_of_address(wrong[0][1])) is not None:
         ptxas = f"Illegal to use symbol '{SYMBOL}' of type {base} as address operand. Use integer or bit only."
         besides = f"Illegal operand type to instruction '{decoded.opcode}'" if base is pred and decoded.opcode in LOADS else ""
@@ -404,6 +408,29 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
         Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas, consequence=besides)
         for name, shape, type, said in of_types or wrong
     ]
+
+
+def address_for_register(decoded: Decoded, shapes: Sequence[Shape], found: Problem) -> Problem:
+    """The problem of an address where a register stands; ptxas says so where the register in it would fit."""
+    at, opcode = found.number, decoded.opcode
+    if at is None or found.code != "P0303" or shapes[at].kind != "address" or len(shapes[at].items) > 1:
+        return found
+    base = base_of(shapes[at])
+    placed = match_operands(decoded.form, opcode, [*shapes[:at], base, *shapes[at + 1 :]], str)
+    if base.kind != "register" or isinstance(placed, Problem) or decoded.form.opcode in UNTOLD:
+        return found
+    judged = Decoded(decoded.of, decoded.form, {**decoded.bound, **placed.marks}, placed.named)
+    said = f"Argument {at} of instruction '{opcode}': must be register"
+    return found if operand_problems(judged, placed.named) else replace(found, ptxas=said)
+
+
+def is_vector_of(shape: Shape, type: Type | None) -> bool:
+    """Is it a vector of registers that would each fit a type that is no bits alone?"""
+    if shape.kind != "vector" or type is None or type is pred or type.kind == "b":
+        return False
+    types = [each.type for each in shape.items if each.kind == "register" and each.type is not None]
+    fitting = [each for each in types if each.bits == type.bits and (each.kind == "b" or each.is_float == type.is_float)]
+    return len(fitting) == len(shape.items)
 
 
 def register_of_address(shape: Shape) -> Type | None:

@@ -34,10 +34,11 @@ DIRECTIVES = frozenset("reg global const shared local param entry func visible e
 # ── opcodes ─────────────────────────────────────────────────────────────────────────────
 
 
-def unknown_opcode(opcode: str) -> Problem:
-    """PTX has no such instruction: say which was probably meant."""
-    return Problem("P0301", f"unknown instruction '{opcode}'", help=opcode_help(opcode),
-                   ptxas=f"Not a name of any known instruction: '{opcode}'")  # fmt: skip
+def unknown_opcode(opcode: str, refused: Sequence[str] = ()) -> Problem:
+    """PTX has no such instruction: say which was probably meant; ptxas names modifiers that it does not know before that."""
+    first, *more = [*(f"Unknown modifier '.{word}'" for word in refused), f"Not a name of any known instruction: '{opcode}'"]
+    help = opcode_help(opcode)
+    return Problem("P0301", f"unknown instruction '{opcode}'", help=help, ptxas=first, consequence="\n".join(more))
 
 
 def opcode_help(opcode: str) -> str:

@@ -55,7 +55,9 @@ class Operands(Expressions):
             component, end = self.texts[self.at][1:], self.ends[self.at]
             self.at += 1
         if "." in component or (text == "WARP_SZ" and component):
-            near = self.near("." + component.rpartition(".")[2])
+            first, *others = component.split(".")
+            taken = f".{first}" not in _NO_COMPONENT and text != "WARP_SZ"
+            near = self.near("." + (others[-1] if taken else first))
             raise self.fail(codes.BAD_OPERAND, f"`{shorten(self.texts[at])}` has a component too many", at, ptxas=near)
         if f".{component}" in _NO_COMPONENT:
             raise self.fail(codes.BAD_OPERAND, f"`.{shorten(component)}` is no component", at, ptxas=self.near("." + component))
