@@ -183,16 +183,18 @@ def test_products_in_every_layout_are_exact(type, swizzle, registers, major_a, m
 @pytest.mark.parametrize(
     ("shape", "types", "scales", "name"),
     [
-        ("m64n16k16", "f32.f16.f16", "1, 1, 0, 0", "f32.f16.f16.f32.m16n8k16"),
-        ("m64n16k16", "f32.bf16.bf16", "-1, 1, 1, 1", "f32.bf16.bf16.f32.m16n8k16"),
-        ("m64n16k32", "f32.e4m3.e5m2", "1, 1", "f32.f16.f16.f32.m16n8k32"),
+        ("m64n16k16", "f32.f16.f16", "1, 1, 0, 0", "mma.f32.f16.f16.f32.m16n8k16"),
+        ("m64n16k16", "f32.bf16.bf16", "-1, 1, 1, 1", "mma.f32.bf16.bf16.f32.m16n8k16"),
+        ("m64n16k32", "f32.e4m3.e5m2", "1, 1", "panels.f32.f16.f32.k32"),
+        ("m64n48k16", "f32.f16.f16", "1, 1, 0, 0", "panels.f32.f16.f32.k16"),
+        ("m64n48k32", "s32.s8.s8", "", "mma.s32.s8.s8.s32.m16n8k32"),
     ],
 )
 def test_products_are_compiled(shape, types, scales, name):
-    """They go through the function of `mma`, whatever their order, signs and types."""
-    line = f"wgmma.mma_async.sync.aligned.{shape}.{types} {{d}}, %da, %db, %p, {scales};"
-    text = kernel(line, 8, (0, 0)).dump("llvm", block=128)
-    assert f"@ptxvm.library.ptxvm.mma.{name}" in text
+    """They go through functions that kernels share, whatever their order, signs and types."""
+    line = f"wgmma.mma_async.sync.aligned.{shape}.{types} {{d}}, %da, %db, %p{', ' * bool(scales)}{scales};"
+    text = kernel(line, int(shape[4:6]) // 2, (0, 0)).dump("llvm", block=128)
+    assert f"@ptxvm.library.ptxvm.{name}" in text
     assert ".wgmma." in text
 
 

@@ -195,6 +195,33 @@ def test_what_is_wrong_is_a_fault_of_the_instruction_that_starts_it(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("asynchronous", [None, "late"])
+def test_a_matrix_beyond_shared_memory_is_a_fault_of_the_product(asynchronous, engine):
+    """B reaches 128 bytes behind the end: the fault is of the first lane of a warp, which reads for all of them."""
+    kernel = ptxvm.load("""
+        .version 8.0
+        .target sm_90a
+        .address_size 64
+        .visible .entry k()
+        {
+        .reg .b64 %a, %b; .reg .b32 %s; .reg .f32 %d<4>;
+        .shared .align 128 .b8 tile[2048];
+        mov.u32 %s, tile; shr.u32 %s, %s, 4; cvt.u64.u32 %a, %s;
+        add.u64 %a, %a, 0x1000080000; add.u64 %b, %a, 120;  // the second eight depths are 128 bytes behind the first
+        mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %a, %b, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+        ret;
+        }""").kernel("k")
+    with pytest.raises(ptxvm.Fault, match=r"0x800 of \.shared: the shared memory has 2048 bytes") as caught:
+        kernel.launch(grid=1, block=128, args=[], engine=engine, asynchronous=asynchronous)
+    assert caught.value.place.line == 13
+    assert caught.value.place.thread[0] % 32 == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_late_work_ends_where_a_thread_looks_for_it_in_memory(engine):
     """No wait that the machine knows: after some time the copy ends, or the loop would never."""
     start, _ = KINDS["cp.async"]

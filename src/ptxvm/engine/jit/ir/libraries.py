@@ -21,19 +21,19 @@ LIBRARIES: dict[str, str] = {}
 """The texts of the libraries that have been written, by the names of their functions."""
 
 
-def enter(unit: Unit, function: str) -> str:
+def enter(unit: Unit, function: str, parameters: str = "ptr") -> str:
     """Let other modules call a function of a unit; its name tells it from all others for a processor.  Returns the new name.
 
-    It takes an address, uses the memory there alone, and returns an i32.
+    It takes addresses, uses the memory there alone, and returns an i32.
     """
     name = f"{PREFIX}{function}.{Digest().add(cpu.identity()).text[:16]}"
-    LIBRARIES[name] = module_text(unit, f"@{name} = alias i32 (ptr), ptr @{function}")
+    LIBRARIES[name] = module_text(unit, f"@{name} = alias i32 ({parameters}), ptr @{function}")
     return name
 
 
-def declared(unit: Unit, name: str) -> str:
+def declared(unit: Unit, name: str, parameters: str = "ptr") -> str:
     """Declare the function of a library in a module; returns its name."""
-    unit.declarations[name] = f"declare i32 @{name}(ptr) nounwind memory(argmem: readwrite)"
+    unit.declarations[name] = f"declare i32 @{name}({parameters}) nounwind memory(argmem: readwrite)"
     return name
 
 

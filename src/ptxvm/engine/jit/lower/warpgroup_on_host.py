@@ -57,7 +57,10 @@ class WarpgroupMultiplication:
         window = host.windows[Space.SHARED]
 
         def read(_: int, addresses: Array) -> Array:
-            view, index = window.resolve(WORD, addresses, 4, np.repeat(threads[:1], len(addresses)), writing=False)
+            try:
+                view, index = window.resolve(WORD, addresses, 4, np.repeat(threads[:1], len(addresses)), writing=False)
+            except AccessFault as wrong:
+                raise wrong.at_lane(0) from None  # which reads for its warp
             found: Array = view[index]
             return found
 

@@ -262,11 +262,15 @@ class TensorCoreSums(Floats):
     def _exponent(self, sizes: str, half: int) -> str:
         """The exponents of one of the two elements of D, in the bits of an f32."""
         emit, form = self.code.emit, self.form
-        small = self.code.shuffle("i8", 2 * WARP, sizes, "poison", list(range(half * WARP, (half + 1) * WARP)))
+        small = self.code.shuffle("i8", 2 * WARP, sizes, "poison", self.sizes_of_half(half))
         wide = emit(f"zext <{WARP} x i8> {small} to {WORDS}")
         biased = emit(f"add {WORDS} {wide}, splat (i32 {126 + 2 * (form.least - form.bias)})")
         none = emit(f"icmp eq {WORDS} {wide}, zeroinitializer")
         return emit(f"select {SIGNS} {none}, {WORDS} zeroinitializer, {WORDS} {emit(f'shl {WORDS} {biased}, splat (i32 23)')}")
+
+    def sizes_of_half(self, half: int) -> list[int]:
+        """Where the exponents of the products for one of two elements of D stand."""
+        return list(range(half * WARP, (half + 1) * WARP))
 
     # ── sums ────────────────────────────────────────────────────────────────────────────
 

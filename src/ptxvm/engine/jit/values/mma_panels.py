@@ -25,6 +25,7 @@ ACROSS = WARP  # columns of a block
 TURNED = [n % GROUP * GROUP + n // GROUP for n in range(GROUP * GROUP)]
 MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)"
 NAN = f"float 0x{0x7FFF_FFFF_E000_0000:016X}"
+PANELS = "ptr %a.floats, ptr %a.sizes, ptr %b.floats, ptr %b.sizes"  # as arguments of `sums` and `wide`
 
 
 # Adds the products of all rows and columns to D, whose rows have their addresses in a table.
@@ -92,13 +93,13 @@ class PanelFunctions:
 
     def __init__(self, unit: Unit, product: Product, core: Accumulation, *, small: bool, sparse: bool, fast: bool) -> None:
         self.unit, self.product, self.core, self.sparse = unit, product, core, sparse
-        self.kind = FastPanels if fast else SmallPanels if small else Panels
-        self.exact, self.depth = not fast, product.a.shape[1]
+        self.fast, self.small, self.depth = fast, small, product.a.shape[1]
         types = ".".join(each.type.name for each in (product.d, product.a, product.c))
         self.name = f"ptxvm.panels.{types}.k{self.depth}.{self._writer().kind}{'.fast' * fast}{'.small' * small}"
 
-    def _writer(self) -> Panels:
-        return self.kind(self.unit, self.product, self.core, sparse=self.sparse)
+    def _writer(self, *, wide: bool = False) -> Panels:
+        kind = WidePanels if wide else FastPanels if self.fast else SmallPanels if self.small else Panels
+        return kind(self.unit, self.product, self.core, sparse=self.sparse)
 
     def layout(self, *, of_a: bool, turned: bool) -> str:
         """The name of the function that lays out a block of A or B."""
@@ -111,16 +112,14 @@ class PanelFunctions:
         """The name of the function that adds all products to D."""
         return self._sums(f"{self.name}.sums", self._writer())
 
-    def otherwise(self) -> list[str]:
-        """LLVM lines for factors whose exponents are too high: the sums in f64, or what leaves the product to the host.
+    def wide(self) -> str | None:
+        """The name of the function that adds products whose exponents lie far apart, in f64; None where the host does.
 
         A sparse A has got zeros, which an infinity of B must not meet; and what bf16 does not hold is marked by its exponents.
         """
-        if not self.exact or self.sparse or (self.kind is SmallPanels and self.product.a.type is not f16):
-            return ["  ret i32 0"]
-        name = self._sums(f"{self.name}.wide", WidePanels(self.unit, self.product, self.core))
-        panels = "ptr %a.floats, ptr %a.sizes, ptr %b.floats, ptr %b.sizes"
-        return [f"  call void @{name}({panels}, ptr %d, i32 %height, i32 %width, i1 %counts)", "  ret i32 1"]
+        if self.fast or self.sparse or (self.small and self.product.a.type is not f16):
+            return None
+        return self._sums(f"{self.name}.wide", self._writer(wide=True))
 
     def _sums(self, name: str, writer: Panels) -> str:
         rows = f"{name}.rows"
@@ -138,7 +137,7 @@ class PanelFunctions:
 
     def is_high(self) -> list[str]:
         """LLVM lines that tell, as `%high`, whether an exponent is too high for sums in integers."""
-        if not self.exact:
+        if self.fast:
             return ["  %high = icmp eq i32 0, 1"]
         writer = self._writer()
         found = writer.are_far(writer.code.emit(f"load {PAIRS}, ptr %highest, align 64"))
@@ -154,7 +153,7 @@ def functions(
     return PanelFunctions(unit, product, core, small=small, sparse=sparse, fast=fast)
 
 
-def _function(name: str, parameters: str, code: Code) -> str:
+def function_text(name: str, parameters: str, code: Code) -> str:
     """The text of a function without a result."""
     lines = "\n".join(code.lines)
     return f"define internal void @{name}({parameters}) noinline #0 {{\nentry:\n{lines}\n  ret void\n}}"
@@ -178,7 +177,11 @@ class Panels(TensorCoreSums):
             above, there = self.sizes(pairs, self._least_of_block(of_a=of_a), of_a=of_a)
             highest = code.emit(f"load {PAIRS}, ptr %highest, align 64", pure=False)
             code.run(f"store {PAIRS} {self.higher(highest, above)}, ptr %highest, align 64")
-            panels.append(self._repeated(there) if of_a else ("i8", "%sizes", code.emit(f"trunc {PAIRS} {there} to {BYTES}")))
+            panels.append(
+                ("i32", "%sizes", self._repeated(there))
+                if of_a
+                else ("i8", "%sizes", code.emit(f"trunc {PAIRS} {there} to {BYTES}"))
+            )
         for n in range(GROUP):
             row = code.emit(f"mul i64 %pitch, {n}")
             own = list(range(GROUP * n, GROUP * (n + 1)))
@@ -187,13 +190,13 @@ class Panels(TensorCoreSums):
                 eight = code.shuffle(llvm, GROUP * GROUP, values, "poison", own)
                 code.run(f"store <{GROUP} x {llvm}> {eight}, ptr {to}, align {GROUP}")
         parameters = "ptr %room, ptr %least, ptr %floats, ptr %sizes, i64 %pitch, ptr %highest"
-        return _function(name, parameters, code)
+        return function_text(name, parameters, code)
 
-    def _repeated(self, sizes: str) -> tuple[str, str, str]:
+    def _repeated(self, sizes: str) -> str:
         """The exponents of A, four times in a word each: a load brings words to all columns, but not bytes."""
         words = f"<{GROUP * GROUP} x i32>"
         wide = self.code.emit(f"zext {PAIRS} {sizes} to {words}")
-        return "i32", "%sizes", self.code.emit(f"mul {words} {wide}, splat (i32 {0x01010101})")
+        return self.code.emit(f"mul {words} {wide}, splat (i32 {0x01010101})")
 
     def _block(self, order: list[int]) -> tuple[str, str]:
         """The elements of a block of 16 bits each as f32, and their bits."""
@@ -241,7 +244,7 @@ class Panels(TensorCoreSums):
         for pointer, total in zip(pointers, self.totals(totals), strict=True):
             code.masked_store(ACROSS, "i32", self._word(total), pointer, 4, mask)
         parameters = "ptr %a, ptr %a.sizes, ptr %b, ptr %b.sizes, ptr %rows, i64 %across, i32 %columns, i1 %counts"
-        return _function(name, parameters, code)
+        return function_text(name, parameters, code)
 
     def totals(self, totals: list[str]) -> list[str]:
         """Add all products to the totals."""
@@ -265,17 +268,22 @@ class Panels(TensorCoreSums):
         halves, short = self._unlike_nan(total, self.narrowed(total), HALVES, "half 0xH7FFF"), f"<{WARP} x i16>"
         return self.code.emit(f"zext {short} {self.code.emit(f'bitcast {HALVES} {halves} to {short}')} to {WORDS}")
 
+    def _size_of_row(self, row: int, k: int) -> str:
+        """The exponent of an element of A, four times in a word."""
+        at = self.code.emit(f"getelementptr i32, ptr %a.sizes, i64 {row * self.depth + k}")
+        return self.code.emit(f"load i32, ptr {at}, align 4")
+
+    def _sizes_of_columns(self, k: int) -> str:
+        """The exponents of the elements of B at a depth."""
+        at = self.code.emit(f"getelementptr i8, ptr %b.sizes, i64 {ACROSS * k}")
+        return self.code.emit(f"load <{ACROSS} x i8>, ptr {at}, align {ACROSS}")
+
     def _product_sizes(self, left: list[str], right: list[str], n: int, k: int) -> str:
         """For two rows of D, the exponents of their products at one depth."""
         code, count, each = self.code, ACROSS, ACROSS // 4
-        rows = []
-        for row in (n, n + 1):
-            at = code.emit(f"getelementptr i32, ptr %a.sizes, i64 {row * self.depth + k}")
-            rows.append(code.splat("i32", code.emit(f"load i32, ptr {at}, align 4"), each))
+        rows = [code.splat("i32", self._size_of_row(row, k), each) for row in (n, n + 1)]
         both_rows = code.emit(f"bitcast <{2 * each} x i32> {code.concatenate('i32', rows, each)} to {BYTES}")
-        at = code.emit(f"getelementptr i8, ptr %b.sizes, i64 {ACROSS * k}")
-        column = code.emit(f"load <{count} x i8>, ptr {at}, align {count}")
-        columns = code.shuffle("i8", count, column, "poison", [*range(count), *range(count)])
+        columns = code.shuffle("i8", count, self._sizes_of_columns(k), "poison", [*range(count), *range(count)])
         return code.intrinsic(BYTES, f"llvm.usub.sat.v{2 * WARP}i8", (BYTES, both_rows), (BYTES, columns))
 
     def _products(self, left: list[str], right: list[str], scales: list[str], k: int) -> list[tuple[str, str]]:
@@ -327,17 +335,14 @@ class WidePanels(Panels):
         """The powers of two of the exponents at a depth of B: those of f16 from their bytes, which know the least ones."""
         if self.type is not f16:
             return mma_wide.power(self, values, f"splat (i32 {mma_wide.LEAST_F32})")
-        at = self.code.emit(f"getelementptr i8, ptr %b.sizes, i64 {ACROSS * k}")
-        small = self.code.emit(f"load <{ACROSS} x i8>, ptr {at}, align {ACROSS}")
-        sizes = self.code.emit(f"zext <{ACROSS} x i8> {small} to {WORDS}")
+        sizes = self.code.emit(f"zext <{ACROSS} x i8> {self._sizes_of_columns(k)} to {WORDS}")
         return self._power(self.code.emit(f"sub {WORDS} splat (i32 {self.form.most}), {sizes}"))
 
     def _power_of_row(self, value: str, row: int, k: int) -> str:
         """That of an element of A, for all columns."""
         if self.type is not f16:
             return mma_wide.power(self, value, f"splat (i32 {mma_wide.LEAST_F32})")
-        at = self.code.emit(f"getelementptr i32, ptr %a.sizes, i64 {row * self.depth + k}")
-        size = self.code.emit(f"and i32 {self.code.emit(f'load i32, ptr {at}, align 4')}, 255")
+        size = self.code.emit(f"and i32 {self._size_of_row(row, k)}, 255")
         return self._power(self.code.splat("i32", self.code.emit(f"sub i32 {size}, {self.form.span}"), ACROSS))
 
     def _power(self, exponents: str) -> str:

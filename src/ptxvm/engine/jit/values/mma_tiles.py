@@ -15,7 +15,7 @@ from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.abi.tile_product import MOST_COLUMNS, MOST_ROWS, TileProduct
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import mma, mma_panels, small_floats
-from ptxvm.engine.jit.values.mma_panels import ACROSS, GROUP, PanelFunctions
+from ptxvm.engine.jit.values.mma_panels import ACROSS, GROUP, PANELS, PanelFunctions
 from ptxvm.isa import fragments
 from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.shared_matrix import PIECE
@@ -138,7 +138,7 @@ end:
 }""")
 
 # The same for floats, which are laid out in panels first; D is changed where it lies, as nothing is left to the host then.
-PANELS = Template("""
+IN_PANELS = Template("""
 define i32 @$name(ptr %a, ptr %b, ptr %d, ptr %out, ptr %least, i32 %rows, i32 %columns, i32 %enabled) noinline #0 {
 entry:
   %block = alloca [$block x i8], align 64
@@ -165,7 +165,7 @@ $high
 leave:
 $otherwise
 sum:
-  call void @$sums(ptr %a.floats, ptr %a.sizes, ptr %b.floats, ptr %b.sizes, ptr %d, i32 %height, i32 %width, i1 %counts)
+  call void @$sums($panels, ptr %d, i32 %height, i32 %width, i1 %counts)
   ret i32 1
 }""")
 
@@ -250,10 +250,19 @@ def _in_panels(name: str, panels: PanelFunctions, tile: TileProduct) -> str:
             ("b", "b.start", "%least.b", starts[1], ACROSS, ACROSS, "laid", "%width"),
         )
     )  # fmt: skip
-    return PANELS.substitute(
+    return IN_PANELS.substitute(
         name=name, block=2 * BYTES, of_a=MOST_ROWS * depth, of_b=MOST_COLUMNS * depth, lay_a=lay_a, lay_b=lay_b,
-        high="\n".join(panels.is_high()), sums=panels.sums(), otherwise="\n".join(panels.otherwise()), clear=panels.clear(),
+        high="\n".join(panels.is_high()), sums=panels.sums(), otherwise="\n".join(_otherwise(panels)), clear=panels.clear(),
+        panels=PANELS,
     )  # fmt: skip
+
+
+def _otherwise(panels: PanelFunctions) -> list[str]:
+    """Exponents that lie far apart: sums in f64, or the product is left to the host."""
+    name = panels.wide()
+    if name is None:
+        return ["  ret i32 0"]
+    return [f"  call void @{name}({PANELS}, ptr %d, i32 %height, i32 %width, i1 %counts)", "  ret i32 1"]
 
 
 def _laid(m: str, panels: PanelFunctions, pitch: int, along: int, packed: tuple[Type, Type] | None) -> list[str]:

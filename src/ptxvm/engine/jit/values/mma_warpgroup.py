@@ -1,6 +1,8 @@
-"""Products of a warpgroup in vector registers: a loop over columns of D that calls the function of `mma` (PTX 9.7.15.5).
+"""Products of a warpgroup in vector registers (PTX 9.7.15.5).
 
-The function copies a fragment of B from shared memory for every eight columns, and one of A where it is not in registers.
+A function copies a fragment of B from shared memory for every eight columns, and one of A where it is not in registers.  Floats
+are multiplied at once, by the function of `mma_rows`; integers, and few columns, by that of `mma`, eight columns at a time.
+
 A register consists of eight pieces of 16 bytes.  In each piece of a K-major matrix four lanes have their elements along K;
 the eight pieces of an MN-major matrix are eight rows of a block of 8 by 8, which is transposed.
 """
@@ -11,13 +13,14 @@ from string import Template
 
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values import mma, mma_small, small_floats
-from ptxvm.isa.fragments import Product
+from ptxvm.engine.jit.values import mma, mma_rows, mma_small
+from ptxvm.engine.jit.values.mma_rows import AT_A, AT_B, AT_ENABLED
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WARPS, WarpgroupProduct
 from ptxvm.machine.tensor_core import Architecture, unit_of
 
 COLUMNS = 8  # of the product that `mma` computes
+FEW = 16  # columns, for which vectors of 32 are slower
 BYTES = 4 * WARP  # of a register
 REACH = 1 << 18  # the addresses that a descriptor names
 
@@ -47,7 +50,8 @@ done:
   ret void
 }""")
 
-FUNCTION = Template("""
+# Multiplies eight columns at a time.
+BY_TILES = Template("""
 define internal i32 @$name(ptr %room, ptr %shared, i32 %warp) noinline #0 {
 entry:
   %work = alloca [$work x i8], align 64
@@ -91,6 +95,42 @@ result:
   br i1 %r.over, label %end, label %result
 end:
   ret i32 1
+}""")
+
+# Multiplies all columns at once.
+AT_ONCE = Template("""
+define internal i32 @$name(ptr %room, ptr %shared, i32 %warp) noinline #0 {
+entry:
+  %factors = alloca [$size x i8], align 64
+  %b.factors = getelementptr i8, ptr %factors, i64 $at_b
+$fields
+  br i1 %far, label %leave, label %good
+leave:
+  ret i32 0
+good:
+  store i32 $columns, ptr %factors, align 64
+  %enabled.at = getelementptr i8, ptr %room, i64 $enabled_at
+  %enabled.bytes = load <$lanes x i8>, ptr %enabled.at, align 64
+  %enabled = icmp ne <$lanes x i8> %enabled.bytes, zeroinitializer
+  %enabled.bits = bitcast <$lanes x i1> %enabled to i$lanes
+  %enabled.to = getelementptr i8, ptr %factors, i64 $enabled_to
+  store i$lanes %enabled.bits, ptr %enabled.to, align 4
+$fill_a
+$clear
+  br label %tile
+tile:
+  %j = phi i32 [ 0, %good ], [ %j.more, %tile ]
+  %b.down = mul i32 %j, $of_tile
+  %b.tile = getelementptr i8, ptr %b.factors, i32 %b.down
+$across
+  %b.first = add i32 %b.start, %across
+$copy_b
+  %j.more = add i32 %j, 1
+  %over = icmp eq i32 %j.more, $tiles
+  br i1 %over, label %multiply, label %tile
+multiply:
+  %ok = call i32 @$called(ptr %factors, ptr %room)
+  ret i32 %ok
 }""")
 
 FIELDS = Template("""  %$m.at = getelementptr i8, ptr %room, i64 $start
@@ -159,23 +199,25 @@ def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shar
     product = spec.product
     if product.further:
         return None
-    tile_product = mma_small.tile(product)
-    by = unit_of(product, architecture) if mma_small.is_small(product) else architecture
-    called = mma.shared(unit, tile_product, by, fast=fast)
+    tile, columns = mma_small.tile(product), product.d.shape[1]
+    at_once = mma.of_floats(tile) and (columns > FEW or mma_small.is_small(product))
+    if at_once:
+        called = mma_rows.shared(unit, product, unit_of(product, architecture), fast=fast)
+    else:
+        called = mma.shared(unit, tile, architecture, fast=fast)
     if called is None:
         return None
-    columns = product.d.shape[1]
     marks = "".join(
         f".{mark}"
         for mark, there in (("registers", spec.in_registers), ("shared", not spec.in_registers), ("negated", opposite(spec)),
                             ("ma", spec.transposed[0]), ("mb", spec.transposed[1]))
         if there
     )  # fmt: skip
-    types = f".{product.a.type}.{product.b.type}" if mma_small.is_small(product) else ""
-    name = f"{called}.wgmma{types}.n{columns}{marks}.{shared_size}"
+    name = f"{called}.wgmma.n{columns}{marks}.{shared_size}"
     if name not in unit.helpers:
         unit.helper("ptxvm.wgmma.pieces", COPY.substitute())
-        unit.helper(name, ProductFunction(spec, tile_product, shared_size).text(name, called))
+        kind = RowsFunction if at_once else TilesFunction
+        unit.helper(name, kind(spec, shared_size).text(name, called))
     return name
 
 
@@ -190,28 +232,21 @@ class ProductFunction:
     Operands lie in the room as D, A or its descriptor, the descriptor of B, and the predicate.
     """
 
-    def __init__(self, spec: WarpgroupProduct, each: Product, shared_size: int) -> None:
-        self.spec, self.each, self.small = spec, each, mma_small.is_small(spec.product)
+    def __init__(self, spec: WarpgroupProduct, shared_size: int) -> None:
+        self.spec = spec
         self.stored = spec.product.a.registers, spec.product.b.registers * COLUMNS // spec.product.b.shape[1]
         self.most = min(shared_size, REACH)  # addresses that wrap are left to the host
         self.registers = spec.product.d.registers
+        self.tiles = spec.product.d.shape[1] // COLUMNS
+        self.of_b = STEP * (self.registers + (self.stored[0] if spec.in_registers else 1))
 
     def text(self, name: str, called: str) -> str:
-        """Its text."""
-        a, b, d = self.each.a.registers, self.each.b.registers, self.each.d.registers
-        of_b = STEP * (self.registers + (self.stored[0] if self.spec.in_registers else 1))
-        tiles = self.registers // d
-        return FUNCTION.substitute(
-            name=name, tile=called, work=STEP * (a + b + d + 3 * self.small), found=BYTES * self.registers,
-            held=BYTES * (a + self.stored[0]), lanes=WARP, fields="\n".join(self._fields(of_b, tiles)), enabled_at=of_b + STEP,
-            fill_a="\n".join(self._fill()), d_step=STEP * d, f_step=BYTES * d, prepare="\n".join(self._prepare()),
-            across=self._rows("b", "%j", "%across"), keep="\n".join(self._keep()), tiles=tiles, bytes=BYTES, step=STEP,
-            registers=self.registers,
-        )  # fmt: skip
+        """Its text, which calls a function."""
+        raise NotImplementedError
 
-    def _fields(self, of_b: int, tiles: int) -> list[str]:
+    def _fields(self) -> list[str]:
         """The fields of the descriptors."""
-        fields = [self._descriptor("b", of_b, tiles - 1)]
+        fields = [self._descriptor("b", self.of_b, self.tiles - 1)]
         if self.spec.in_registers:
             return [*fields, "  %far = or i1 %b.far, false"]
         return [*fields, self._descriptor("a", STEP * self.registers, 2 * WARPS - 1), "  %far = or i1 %b.far, %a.far"]
@@ -226,59 +261,26 @@ class ProductFunction:
     def _rows(self, m: str, number: str, found: str) -> str:
         return (ROWS_ACROSS_K if self._transposed(m) else ROWS_ALONG_K).substitute(m=m, number=number, found=found)
 
-    def _fill(self) -> list[str]:
-        """The registers of A: in `held`, those that the function of `mma` takes come first."""
-        stored, a = self.stored[0], self.each.a.registers
-        first = BYTES * a if self.small else 0
-        if self.spec.in_registers:
-            lines = [
-                line for n in range(stored)
-                for line in _moved("%room", str(STEP * (self.registers + n)), "%held", str(first + BYTES * n))
-            ]  # fmt: skip
-        else:
-            lines = self._own_rows(first)
-        if self.small:
-            for n in range(stored):  # half of the rows, and elements of K
-                low = 4 * (n // 2) + n % 2
-                source, target = ("%held", first + BYTES * n), ("%held", BYTES * low, BYTES * (low + 2))
-                lines += small_floats.register_widened(f"a.{n}", self.spec.product.a.type.name, source, target)
-            behind = STEP * sum(each.registers for each in (self.each.a, self.each.b, self.each.c))
-            lines += small_floats.least_exponents(self.spec.product.a.type, self.spec.product.b.type, "%work", behind, STEP)
+    def _fill(self, base: str, places: list[int]) -> list[str]:
+        """The registers of A at places behind `base`, with the sign of the product."""
+        lines = self._copied(base, places)
         if opposite(self.spec):
-            lines += [line for n in range(a) for line in _negated(BYTES * n, self.each.a.width)]
+            lines += [line for place in places for line in _negated(base, place, self.spec.product.a.width)]
         return lines
 
-    def _own_rows(self, first: int) -> list[str]:
-        """The 16 rows of A of the warp: two groups of eight, in registers that alternate."""
+    def _copied(self, base: str, places: list[int]) -> list[str]:
+        """Copy A: 16 rows of the warp, two groups of eight, in turn."""
+        if self.spec.in_registers:
+            return [
+                line for n, place in enumerate(places)
+                for line in _moved("%room", str(STEP * (self.registers + n)), base, str(place))
+            ]  # fmt: skip
         lines = ["  %rank = and i32 %warp, 3", "  %group.0 = shl i32 %rank, 1", "  %group.1 = or i32 %group.0, 1"]
         for half in (0, 1):
             lines += [self._rows("a", f"%group.{half}", f"%down.{half}"), f"  %a.half.{half} = add i32 %a.start, %down.{half}"]
-        for n in range(self.stored[0]):
-            lines += self._pieces("a", n, ("%held", first + BYTES * n), f"%a.half.{n % 2}", n // 2)
+        for n, place in enumerate(places):
+            lines += self._pieces("a", n, (base, place), f"%a.half.{n % 2}", n // 2)
         return lines
-
-    def _prepare(self) -> list[str]:
-        """The operands of a tile."""
-        a, b, d = self.each.a.registers, self.each.b.registers, self.each.d.registers
-        lines = [line for n in range(a) for line in _moved("%held", str(BYTES * n), "%work", str(STEP * n))]
-        for n in range(self.stored[1]):
-            slot = STEP * (a + 2 * n) if self.small else STEP * (a + n)
-            lines += self._pieces("b", n, ("%work", slot), "%b.first", n)
-            if self.small:
-                places = ("%work", slot), ("%work", slot, slot + STEP)
-                lines += small_floats.register_widened(f"b.{n}", self.spec.product.b.type.name, *places)
-        for n in range(d):
-            slot = STEP * (a + b + n)
-            lines += _moved("%room", f"%d.{n}", "%work", str(slot), first="%d.first", offset=STEP * n, guarded=True)
-        return lines
-
-    def _keep(self) -> list[str]:
-        """The results of a tile."""
-        return [
-            line
-            for n in range(self.each.d.registers)
-            for line in _moved("%work", str(STEP * n), "%found", f"%f.{n}", first="%f.first", offset=BYTES * n)
-        ]
 
     def _pieces(self, matrix: str, register: int, to: tuple[str, int], start: str, number: int) -> list[str]:
         """Copy the eight pieces of a register: those of a number along K."""
@@ -291,6 +293,66 @@ class ProductFunction:
             f"  call void @ptxvm.wgmma.pieces(ptr {to_pointer}, ptr %shared, i32 {first}, {row})",
         ]
         return [*lines, *_block_transposed(to_pointer)] if self._transposed(matrix) else lines
+
+
+class RowsFunction(ProductFunction):
+    """That of floats."""
+
+    def text(self, name: str, called: str) -> str:
+        """Lay the fragments out as `mma_rows` takes them."""
+        places = [AT_A + BYTES * (n % 2 * mma_rows.ALONG + n // 2) for n in range(self.stored[0])]
+        fill = self._fill("%factors", places)
+        of_tile = BYTES * self.stored[1]
+        behind = [at for n in range(self.tiles, -(-self.tiles // 4) * 4) for at in range(of_tile * n, of_tile * (n + 1), BYTES)]
+        copies = [line for n in range(self.stored[1]) for line in self._pieces("b", n, ("%b.tile", BYTES * n), "%b.first", n)]
+        return AT_ONCE.substitute(
+            name=name, called=called, size=mma_rows.SIZE, lanes=WARP, fields="\n".join(self._fields()), at_b=AT_B,
+            enabled_at=self.of_b + STEP, enabled_to=AT_ENABLED, columns=self.tiles * COLUMNS, fill_a="\n".join(fill),
+            clear="\n".join(_cleared(behind)), across=self._rows("b", "%j", "%across"), copy_b="\n".join(copies),
+            of_tile=of_tile, tiles=self.tiles,
+        )  # fmt: skip
+
+
+def _cleared(places: list[int]) -> list[str]:
+    """Clear registers behind the last columns of B."""
+    return [
+        line for place in places
+        for line in (f"  %clear.{place} = getelementptr i8, ptr %b.factors, i64 {place}",
+                     f"  store <{WARP} x i32> zeroinitializer, ptr %clear.{place}, align 64")
+    ]  # fmt: skip
+
+
+class TilesFunction(ProductFunction):
+    """That of integers, and of few columns."""
+
+    def text(self, name: str, called: str) -> str:
+        """Lay out the fragments of each tile as `mma` takes them."""
+        (a, b), d = self.stored, self.registers // self.tiles
+        fill = self._fill("%held", [BYTES * n for n in range(a)])
+        return BY_TILES.substitute(
+            name=name, tile=called, work=STEP * (a + b + d), found=BYTES * self.registers, held=BYTES * a, lanes=WARP,
+            fields="\n".join(self._fields()), enabled_at=self.of_b + STEP, fill_a="\n".join(fill), d_step=STEP * d,
+            f_step=BYTES * d, prepare="\n".join(self._prepare(a, b, d)), across=self._rows("b", "%j", "%across"),
+            keep="\n".join(_kept(d)), tiles=self.tiles, bytes=BYTES, step=STEP, registers=self.registers,
+        )  # fmt: skip
+
+    def _prepare(self, a: int, b: int, d: int) -> list[str]:
+        """The operands of a tile."""
+        lines = [line for n in range(a) for line in _moved("%held", str(BYTES * n), "%work", str(STEP * n))]
+        for n in range(b):
+            lines += self._pieces("b", n, ("%work", STEP * (a + n)), "%b.first", n)
+        for n in range(d):
+            slot = STEP * (a + b + n)
+            lines += _moved("%room", f"%d.{n}", "%work", str(slot), first="%d.first", offset=STEP * n, guarded=True)
+        return lines
+
+
+def _kept(d: int) -> list[str]:
+    """Keep the results of a tile."""
+    return [
+        line for n in range(d)
+        for line in _moved("%work", str(STEP * n), "%found", f"%f.{n}", first="%f.first", offset=BYTES * n)
+    ]  # fmt: skip
 
 
 BLOCK = "<64 x i16>"
@@ -306,12 +368,12 @@ def _block_transposed(pointer: str) -> list[str]:
     ]
 
 
-def _negated(offset: int, bits: int) -> list[str]:
+def _negated(base: str, offset: int, bits: int) -> list[str]:
     """Change the signs of a register of A."""
     signs = sum(1 << bits * (n + 1) - 1 for n in range(32 // bits))
     vector, key = f"<{WARP} x i32>", f"%negated.{offset}"
     return [
-        f"  {key}.at = getelementptr i8, ptr %held, i64 {offset}",
+        f"  {key}.at = getelementptr i8, ptr {base}, i64 {offset}",
         f"  {key}.old = load {vector}, ptr {key}.at, align 64",
         f"  {key} = xor {vector} {key}.old, splat (i32 {signs})",
         f"  store {vector} {key}, ptr {key}.at, align 64",
