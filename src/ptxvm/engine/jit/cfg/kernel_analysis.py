@@ -106,6 +106,11 @@ class KernelAnalysis:
         return 0 if once and len(functions) > 1 else requirements.local_grain(list(map(self._body, functions)))
 
     @cached_property
+    def grows_stack(self) -> bool:
+        """May its threads or those functions use `alloca`?"""
+        return any(bound.summary.grows_stack for each in called(self.image, self.function) for bound in each.instructions)
+
+    @cached_property
     def became_local(self) -> frozenset[Bound]:
         """The accesses of local memory whose offsets have 64 bits that count."""
         functions = called(self.image, self.function)

@@ -256,11 +256,9 @@ def needs_others(bound: Bound) -> bool:
 
 
 def callee_name(bound: Bound) -> str:
-    """The name of the called function of the device; empty for a function with code."""
+    """The name of the called function of the device; empty for one with code, as all are that a pointer may call."""
     function = bound.callee()
-    if function is None:
-        return "?"
-    return "" if function.defined else function.name
+    return "" if function is None or function.defined else function.name
 
 
 def scheduled(bound: Bound) -> bool:

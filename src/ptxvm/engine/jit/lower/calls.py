@@ -20,6 +20,7 @@ from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.cfg import call_stack
 from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.ir.lane_values import Affine
+from ptxvm.engine.jit.memory import local_marks
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.node import NodeBuilder
@@ -47,6 +48,7 @@ def call(at: NodeBuilder, bound: Bound, action: Call) -> bool:
     if callee.extra is not None:
         at.assign((callee.extra, 0), u32, Value(at.alg, u32, Affine(0)))
     values = argument_values(at, bound, callee, action.arguments)
+    local_marks.forget(at, callee)
     for formal, value in zip(callee.body.signature.parameters, values, strict=False):
         assign(at, bound, callee, formal, value)
     return True
@@ -72,6 +74,7 @@ def out_of_line(at: NodeBuilder, bound: Bound, action: Call) -> None:
     for callee, back, chosen, values in held:
         at.guard = guard if chosen is None else chosen.raw if guard is None else at.alg.integer("and", pred, guard, chosen.raw)
         stack.push(at, bound, kept, (callee, back), first)
+        local_marks.forget(at, callee)
         for formal, value in zip(callee.body.signature.parameters, values, strict=False):
             assign(at, bound, callee, formal, value)
         action.targets.append((at.guard, callee.at[0]))

@@ -12,6 +12,7 @@ from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value, select
+from ptxvm.analysis.flow import variables_in
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import (
@@ -33,6 +34,7 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine import settings
+from ptxvm.machine.image import Placement
 from ptxvm.machine.window import NOWHERE, RANK
 
 BEYOND = 0xFFFF_FFF0  # an offset that is in no memory of a thread, and a multiple of all sizes
@@ -199,6 +201,9 @@ class Memory(Port):
     def _where(self, space: Space, address: Value, size: int) -> tuple[Space, Raw]:
         """The space of an access of a size, without its sub-space, and the significant bits of the address."""
         word, raw = space.window, address.raw
+        if space is Space.PARAM and self._names_hidden_parameter():
+            self.at.needs_local()
+            return Space.LOCAL, self.alg.integer("sub", u64, raw, self.addressing.base(Space.LOCAL))
         if word is Space.SHARED and self.at.kernel.cluster_size > 1:
             if space is Space.SHARED_CLUSTER:
                 self.cluster.check(self.bound, address, size)
@@ -213,6 +218,17 @@ class Memory(Port):
         if self.at.kernel.image.memory.address_bits == 32 and word not in WINDOWS and not known:
             raw = self.alg.integer("and", u64, raw, Affine(0xFFFF_FFFF))
         return word, raw
+
+    def _names_hidden_parameter(self) -> bool:
+        """Does it name a parameter of a call whose generic address does not show that it is in the thread's own memory?
+
+        So it is in frames that begin where a register of the thread says, and for code that looks for the tags of addresses.
+        """
+        kernel, frame = self.at.kernel, self.at.node.frame
+        if not (kernel.tagged or frame.root.shared):
+            return False
+        named = (symbol for operand in self.bound.node.operands for symbol in variables_in(operand, self.bound))
+        return any(kernel.image.locate(each, frame.function)[0] is Placement.GENERIC_FRAME for each in named)
 
     def _load_one(self, llvm: str, pointer: str, offset: int, size: int) -> str:
         align = min(size, 16) if not offset else 1

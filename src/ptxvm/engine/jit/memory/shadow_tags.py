@@ -12,7 +12,7 @@ Where barriers are for some of the threads, each warp has an epoch of its own: `
 Memory of which a tag would tell nothing has none, and its accesses skip the check: the sites that reach it have no
 displacement (`checks.observed_launch`).
 
-Local memory that is interleaved has marks in place of tags, one byte for each: has the thread written it?
+Local memory has marks in place of tags (`local_marks`).  Generic addresses of it are suspicious.
 
 Strong accesses and atomics of one size leave a tag of their own kind, which other accesses of that kind do not suspect.
 """
@@ -29,8 +29,8 @@ from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory import cta_clocks
 from ptxvm.engine.jit.memory.addressing import Addressing
-from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import Chunk, constant_offsets, pieces
+from ptxvm.engine.jit.memory.local_marks import LocalMarks
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
 from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, STRONG, UNTAGGED
@@ -113,8 +113,7 @@ class ShadowCheck(CellVectors):
     def _marks(self, raw: Raw, size: int, access: Access) -> None:
         """Mark the bytes of local memory that are written; suspect lanes that read bytes without a mark."""
         code, count, llvm = self.code, self.width, f"i{8 * access.element}"
-        distance = code.emit(f"load i64, ptr {self.at.kernel.launch_field_pointer(code, 'local_marks')}, align 8")
-        marks = InterleavedLocal(self.at, self.addressing, code.emit(f"add i64 %local.address, {distance}"))
+        marks = LocalMarks(self.at, self.addressing)
         written = f"splat ({llvm} -1)"
         if access.verb is Verb.WRITE:
             marks.store(llvm, access.element, raw, [written] * (size // access.element))

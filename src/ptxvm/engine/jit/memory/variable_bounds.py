@@ -15,6 +15,7 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets
+from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.context import SYMBOL_ALIGNMENT
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.machine.image import Placement
@@ -28,7 +29,10 @@ def bounded_accesses(functions: Iterable[Function]) -> tuple[dict[Bound, Variabl
 
 
 def part(at: NodeBuilder, bound: Bound, space: Space) -> tuple[int, int] | None:
-    """The offset in its window of the variable of an access, and its size; None if it is not known."""
+    """The offset of the variable of an access, and its size; None if it is not known.
+
+    It is one in the window of the variable, less the start of the frame where that is a register of the thread.
+    """
     variable, frame = at.kernel.variable_of.get(bound), at.node.frame
     if variable is None or space not in (Space.GENERIC, variable.space):
         return None
@@ -76,8 +80,11 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, r
     if found is None:
         return
     begin, room = found
+    frame, variable = at.node.frame, at.kernel.variable_of[bound]
+    if frame.root.shared and at.kernel.image.locate(variable, frame.function)[0].in_frame:
+        raw = at.alg.integer("sub", u64, raw, stack.start(at, frame).raw)
     if space is Space.GENERIC:
-        offset, type = at.alg.integer("sub", u64, raw, addressing.base(at.kernel.variable_of[bound].space)), u64
+        offset, type = at.alg.integer("sub", u64, raw, addressing.base(variable.space)), u64
     else:
         offset, type = at.alg.cast("resize", u64, u32, raw, "rn"), u32
     good = code.label()
