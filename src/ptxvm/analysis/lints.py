@@ -98,13 +98,12 @@ def lint(program: Program) -> list[Diagnostic]:
     report = Report(program.source)
     for function in program.functions.values():
         if function.defined:
-            lint_function(function, report)
+            lint_function(LintedFunction(function), report)
     return sorted(report.diagnostics, key=lambda each: each.span.start)
 
 
-def lint_function(function: Function, report: Report) -> None:
+def lint_function(known: LintedFunction, report: Report) -> None:
     """The lints of one function."""
-    known = LintedFunction(function)
     for rule in RULES:
         for found in rule(known):
             report.add(Severity.NOTE, found.code, found.message, found.place, help=found.help, note=found.note)

@@ -21,10 +21,11 @@ from ptxvm.diagnostics import Diagnostic
 from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START
-from ptxvm.syntax.statements import BLANKS, DECLARATION
+from ptxvm.syntax.statements import BLANKS, DECLARATION, DECLARATION_BEGIN
 
 _NAME = re.compile(r"[$_A-Za-z%][\w$]*", re.ASCII)
-_DIRECTIVE = re.compile(rf"[{BLANKS}]*(?:[$_A-Za-z%][\w$]*[ \t]*:[{BLANKS}]*)?\.", re.ASCII)
+_BEGINS = frozenset(".@/*\"'#!&|^~<>=?")
+"""What else than a name belongs to nothing above it where it begins a line: the begins of statements, and of none."""
 
 
 class WholeBody(Exception):  # noqa: N818 - the whole body is read then
@@ -175,8 +176,10 @@ class SparseWalk(BodyCheck):
         statements, wrong = found
         declares = any(isinstance(each, tree.Variable | tree.Prototype | tree.Targets) for each in statements)
         text = self.outline.plain.text
-        would_declare = _DIRECTIVE.match(text, start, end) is not None or DECLARATION.search(text, start, end) is not None
-        if wrong and (declares or would_declare or not self.has_own_lines(start, end)):
+        would_declare = (
+            DECLARATION_BEGIN.match(text, start, end) is not None or DECLARATION.search(text, start, end) is not None
+        )
+        if (would_declare and not declares) or (wrong and (declares or not self.has_own_lines(start, end))):
             raise WholeBody
         self.syntax += wrong
         for each in statements:
@@ -191,7 +194,7 @@ class SparseWalk(BodyCheck):
         first = end - len(text[start:end].lstrip(BLANKS))
         line_start, line_end = text.rfind("\n", 0, first) + 1, text.find("\n", end)
         around = text[line_start:first] + text[end : line_end if line_end >= 0 else len(text)]
-        return not around.strip(BLANKS) and (text[first] in NAME_START or text[first] in ".@")
+        return not around.strip(BLANKS) and (text[first] in NAME_START or text[first] in _BEGINS)
 
     def _add(self, statement: tree.Statement) -> None:
         self.blocks[-1].statements.append(statement)

@@ -5,14 +5,13 @@ Both need a module without errors.  What was found of a function is kept while i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from lsprotocol import types
 
-from ptxvm.analysis.divergence import Divergence
 from ptxvm.analysis.incremental import IncrementalChecker, around, moved, relative
 from ptxvm.analysis.lane_shapes import LaneShape, Variation
-from ptxvm.analysis.lints import lint_function
+from ptxvm.analysis.lints import LintedFunction, lint_function
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.dataclass import dataclass
@@ -44,10 +43,11 @@ class Hints:
         self._known: dict[tuple[str, str], FunctionHints] = {}
 
     def of(self, document: Document, first: int = 0, last: int | None = None) -> Iterator[tuple[int, FunctionHints]]:
-        """The hints of each function in a span of a document without errors, with the place where it begins.
+        """The hints of each function in a span of a document without errors, with the place where it begins."""
+        yield from filter(None, self.steps(document, first, last))
 
-        Each is looked at when it is asked for, so that other work may come between.
-        """
+    def steps(self, document: Document, first: int = 0, last: int | None = None) -> Iterator[tuple[int, FunctionHints] | None]:
+        """The same step by step, so that other work may come between: None is a step that has found no hints yet."""
         if self._program is None or self._program[0] is not document:
             self._program = document, self.checker.program(document.source)
         program = self._program[1]
@@ -64,7 +64,8 @@ class Hints:
             known = self._known.get(key)
             if known is None:
                 is_long = document.module.plain.count(";", start, end) > MOST_STATEMENTS  # which is known before it is read
-                known = self._known[key] = FunctionHints() if is_long else hints_of(function)
+                known = FunctionHints() if is_long else (yield from hints_of(function))
+                self._known[key] = known
             yield start, known
 
     def inlay(self, document: Document, wanted: types.Range) -> list[types.InlayHint]:
@@ -84,13 +85,17 @@ def lints(document: Document, start: int, known: FunctionHints) -> list[Diagnost
     return [moved(each, start, document.source) for each in known.lints]
 
 
-def hints_of(function: Function) -> FunctionHints:
-    """The hints of a function."""
+def hints_of(function: Function) -> Generator[None, None, FunctionHints]:
+    """The hints of a function: it is read, then the shapes of its values are found, then its lints."""
     if function.program is None:
         return FunctionHints()
     report, start = Report(function.program.source), function.node.start
-    lint_function(function, report)
-    found = Divergence(function)
+    function.read()
+    yield
+    known = LintedFunction(function)
+    found = known.divergence
+    yield
+    lint_function(known, report)
     shapes = []
     for number, shape in found.results.items():
         bound = function.instructions[number]

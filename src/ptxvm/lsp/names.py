@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import lru_cache
 
 from ptxvm.algebra.types import Type
@@ -98,14 +98,10 @@ class Definition:
     def moved(self, by: int) -> Definition:
         """The same, further down in the text."""
         first, last = self.declared_at
-        return replace(
-            self,
-            start=self.start + by,
-            end=self.end + by,
-            first=self.first + by,
-            last=self.last + by,
-            declared_at=(first + by, last + by),
-        )
+        return Definition(
+            self.name, self.kind, self.start + by, self.end + by, self.first + by, self.last + by, (first + by, last + by),
+            self.node, self.declarator, self.count, self.is_declaration,
+        )  # fmt: skip
 
 
 @dataclass

@@ -47,6 +47,7 @@ class Server(LanguageServer):
         self._slice = SLICE
         self._found: tuple[Document, list[Diagnostic]] | None = None
         self.tokens = semantic.Tokens()
+        self.symbols = symbols.Symbols()
         self._told: dict[str, types.SemanticTokens] = {}  # the tokens that the editor has, by URI
         self._due: dict[str, asyncio.TimerHandle | asyncio.Task[None]] = {}
         self._answering = asyncio.Lock()  # is held by a request that is answered bit by bit
@@ -114,8 +115,10 @@ class Server(LanguageServer):
         self._later(LINT_PAUSE, self.lint_now if has_lints else self.tidy, document.uri)
 
     def tidy(self, _: str) -> None:
-        """Collect garbage, as no edit comes."""
+        """Collect garbage, as no edit comes; what stays is not looked at until then again."""
+        gc.unfreeze()
         gc.collect()
+        gc.freeze()
 
     def lint_now(self, uri: str) -> None:
         """Look for the lints of a document."""
@@ -125,10 +128,10 @@ class Server(LanguageServer):
             self._due[uri] = asyncio.get_running_loop().create_task(self.lint(document))
 
     async def lint(self, document: Document) -> None:
-        """Tell the editor the lints of a document: requests and edits come between two functions, and an edit ends it."""
+        """Tell the editor the lints of a document: requests and edits come between two steps, and an edit ends it."""
         found: list[Diagnostic] = []
-        for start, known in self.hints.of(document):
-            found += lints(document, start, known)
+        for step in self.hints.steps(document):
+            found += lints(document, *step) if step is not None else ()
             await asyncio.sleep(0)
             async with self._answering:  # once no request waits for its tokens
                 pass
@@ -162,6 +165,8 @@ class Server(LanguageServer):
         document = self.documents.get(uri)
         while document is not None and document.language not in HOSTS and document is self.documents.get(uri):
             if self._is_checked(document):
+                for _ in self.hints.steps(document, *document.text.span(params.range)):
+                    await asyncio.sleep(0)
                 return self.hints.inlay(document, params.range)
             await asyncio.sleep(PAUSE)
         return None
@@ -258,7 +263,7 @@ HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
         None,
     ),
     (types.TEXT_DOCUMENT_RENAME, Server.rename, types.RenameOptions(prepare_provider=True)),
-    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, lambda s, p: s.asked(p, symbols.document_symbols), None),
+    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, lambda s, p: s.asked(p, s.symbols.of), None),
     (
         types.WORKSPACE_SYMBOL,
         lambda s, p: symbols.workspace_symbols([d for d in s.documents if d.language not in HOSTS], p.query),

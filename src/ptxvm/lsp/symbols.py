@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from attrs import validators
 from lsprotocol import types
 
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.hover import declaration
+from ptxvm.lsp.module import FunctionView
 from ptxvm.lsp.names import Definition, NameKind
 from ptxvm.lsp.text import DocumentText
 from ptxvm.syntax.lexer import places
@@ -31,15 +33,52 @@ RUNS = ("//", ".reg", ".b8", ".file")
 _FOLDED = re.compile(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"|[{}]", re.DOTALL)
 
 
-def document_symbols(document: Document) -> list[types.DocumentSymbol]:
-    """The variables and functions of a module; within functions their parameters, variables and labels."""
-    module = document.module
-    bodies = {function.node.name_start: function for function in module.functions}
-    found = [_symbol(document, each) for each in module.names.every]
-    for each, symbol in zip(module.names.every, found, strict=True):
-        if (function := bodies.get(each.start)) is not None:
-            symbol.children = [_symbol(document, inner) for inner in function.names.every]
-    return found
+MOST_FUNCTIONS = 4096
+"""The functions whose symbols are remembered; all are forgotten where there are more."""
+
+
+class Symbols:
+    """The symbols within functions, which are kept while the lines of a function stay."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, list[types.DocumentSymbol]]] = {}  # with the line where the function began
+
+    def of(self, document: Document) -> list[types.DocumentSymbol]:
+        """The variables and functions of a module; within functions their parameters, variables and labels."""
+        if len(self._known) > MOST_FUNCTIONS:
+            self._known.clear()
+        module = document.module
+        bodies = {function.node.name_start: function for function in module.functions}
+        with validators.disabled():  # which are for what an editor sends, and take as long as all else here
+            found = [_symbol(document, each) for each in module.names.every]
+            for each, symbol in zip(module.names.every, found, strict=True):
+                if (function := bodies.get(each.start)) is not None:
+                    symbol.children = self._inside(document, function)
+        return found
+
+    def _inside(self, document: Document, function: FunctionView) -> list[types.DocumentSymbol]:
+        """The symbols within a function; those of the same text elsewhere are moved."""
+        text = document.text
+        line = text.line(function.node.start)
+        lines = text.text[text.line_starts[line] : function.end]
+        earlier, symbols = self._known.get(lines, (line, None))
+        if symbols is None:
+            symbols = [_symbol(document, inner) for inner in function.names.every]
+        elif line != earlier:
+            symbols = [_moved(symbol, line - earlier) for symbol in symbols]
+        self._known[lines] = line, symbols
+        return symbols
+
+
+def _moved(symbol: types.DocumentSymbol, by: int) -> types.DocumentSymbol:
+    """A symbol without children, so many lines further down."""
+    whole, name = (
+        types.Range(
+            types.Position(span.start.line + by, span.start.character), types.Position(span.end.line + by, span.end.character)
+        )
+        for span in (symbol.range, symbol.selection_range)
+    )
+    return types.DocumentSymbol(symbol.name, symbol.kind, whole, name, detail=symbol.detail)
 
 
 def _symbol(document: Document, found: Definition) -> types.DocumentSymbol:

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, pairwise
 
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, codes
@@ -18,10 +18,12 @@ from ptxvm.syntax.alike import LikeStatement, WrongModel, covered, like_statemen
 from ptxvm.syntax.lexer import END, PlainText, Tokens, places
 from ptxvm.syntax.parser import Parser
 from ptxvm.syntax.source import Source
+from ptxvm.syntax.statements import BLANKS
 from ptxvm.syntax.tables import tables
 
 _STRING = re.compile(r'"[^"\n]*"')
-_BRACE_OR_HEAD = re.compile(r'"[^"\n]*"|[{}]|^[ \t]*(?:\.\w+\s+)?\.(?:entry|func)\b', re.ASCII | re.MULTILINE)
+_HEAD = re.compile(r"[ \t]*(\.(?:\w+\s+\.)?(?:entry\b|func\b(?:(?!\.(?:func|entry)\b)[^;{}])*\{))", re.ASCII)
+_ABOVE = re.compile(rf"[{BLANKS}]*(?:\.loc\b[^\n]*\n|[%$\w]+[ \t]*:(?!:)|@[ \t]*!?[ \t]*[%$\w]+)", re.ASCII)
 MOST_READ = 3
 """The bodies of a sketch that are read: an error above one ends within it, in most texts that are being written."""
 
@@ -166,10 +168,10 @@ def _between(bodies: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[i
 def _bodies(text: str) -> Iterator[tuple[int, int]]:
     """The places of what stands in braces behind the head of a function.
 
-    Where braces do not match, the head of a function ends what is open above it, as in the parser: the bodies below are found.
+    The head of a function ends what is open above it, as in the parser: the bodies below are found.
     """
     depth = start = last = 0
-    for at in _braces(text) if text.count("{") == text.count("}") else _braces_and_heads(text):
+    for at in sorted([*_braces(text), *_heads(text)]):
         if text[at] == "{":
             if depth == 0:
                 start = at
@@ -187,16 +189,41 @@ def _bodies(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _braces(text: str) -> list[int]:
-    """The places of the braces that stand in no string."""
+    """The places of the braces that stand in no string; where they do not match, without those of operands."""
     found = sorted([*places(text, "{"), *places(text, "}")])  # which takes a tenth of the time of an expression
     end = 0
     for quote in places(text, '"'):
         if quote >= end and (string := _STRING.match(text, quote)) is not None:
             end = string.end()
             del found[bisect_left(found, quote) : bisect_left(found, end)]
-    return found
+    matched = text.count("{") == text.count("}")
+    return found if matched else list(_of_blocks(text, found))
 
 
-def _braces_and_heads(text: str) -> Iterator[int]:
-    """The places of the braces that stand in no string, and of the heads of functions."""
-    return (found.start() for found in _BRACE_OR_HEAD.finditer(text) if found[0][0] != '"')
+def _of_blocks(text: str, braces: Sequence[int]) -> Iterator[int]:
+    """The braces without those of operands: one that is not closed opens no block, for its instruction ends at the `;`."""
+    last, closing = 0, -1
+    for at, after in pairwise([*braces, len(text)]):
+        if text[at] == "{" and _in_instruction(text, max(last, text.rfind(";", last, at) + 1), at):
+            closing = after if text.find(";", at, after) < 0 and text[after : after + 1] == "}" else -1
+        elif at != closing:
+            yield at
+        last = at + 1
+
+
+def _in_instruction(text: str, start: int, at: int) -> bool:
+    """Does a brace stand in the instruction that begins behind some blanks, labels, places of the source and a guard?
+
+    One that begins a line would open a block behind an instruction that is wrong.
+    """
+    while (above := _ABOVE.match(text, start, at)) is not None:
+        start = above.end()
+    found = text[start:at]
+    return found.lstrip(BLANKS)[:1] not in ("", ".") and found.rpartition("\n")[2].strip(BLANKS) != ""
+
+
+def _heads(text: str) -> list[int]:
+    """Where functions and kernels with bodies begin, each on a line of its own."""
+    lines = {text.rfind("\n", 0, at) + 1 for word in (".entry", ".func") for at in places(text, word)}
+    found = [_HEAD.match(text, line) for line in lines]
+    return [head.start(1) for head in found if head is not None]

@@ -15,6 +15,8 @@ _PLACE = rf"{_NUMBER}[ \t]+{_NUMBER}[ \t]+{_NUMBER}"
 _INTEGER = r"0[xX][0-9a-fA-F]{1,16}U?|\d{1,20}U?"
 _DECIMAL = r"\d{1,15}\.\d{1,15}"
 
+_UNCLOSED = r'(?: "(?=[^"\n]*(?:\n|\Z)) | \{ (?![^;{}]*\}) )'
+
 BLANKS = " \t\r\n\f\x1a"
 """What divides tokens (`lexer`)."""
 
@@ -29,7 +31,7 @@ STATEMENT = re.compile(
       | \.loc [ \t]+ ({_PLACE})                                                          # 6 place
         (?: [ \t]*,[ \t]* function_name [ \t]+ {_NAME} [ \t]*,[ \t]* inlined_at [ \t]+ ({_PLACE}) )?  # 7 where it is inlined
         (?= [ \t]* [\r\n] )
-      | [^;{{}}"]* (?: (?: "[^"\n]*" | \{{ [^{{}}]* \}} ) [^;{{}}"]* )* ;                # any other
+      | [^;{{}}"]* (?: (?: "[^"\n]*" | \{{ [^;{{}}]* \}} | {_UNCLOSED} ) [^;{{}}"]* )* ;  # any other
     )""",
     re.ASCII | re.VERBOSE,
 )
@@ -53,12 +55,16 @@ BLOCK_BEGIN = re.compile(rf"[{BLANKS}]*\{{")
 LIST = re.compile(rf"({_NAME})[ \t]*:[{BLANKS}]*\.branchtargets\b", re.ASCII)
 """The begin of a list of labels, with its name."""
 
+_DECLARES = r"\.(?:reg|sreg|param|local|shared|global|const|tex|align|attribute)\b"
+
 DECLARATION = re.compile(
-    rf"{_BEGIN}(\.(?:reg|sreg|param|local|shared|global|const|tex|align|attribute)\b[^;{{}}]*"
-    rf"|{_NAME}[ \t]*:[{BLANKS}]*\.[bc][^;{{}}]*)",
+    rf"{_BEGIN}({_DECLARES}[^;{{}}]*|{_NAME}[ \t]*:[{BLANKS}]*\.[bc][^;{{}}]*)",
     re.ASCII,
 )
 """What declares something in a body: variables, a prototype, or a list."""
+
+DECLARATION_BEGIN = re.compile(rf"[{BLANKS}]*(?:{_NAME}[ \t]*:[{BLANKS}]*)?(?:{_DECLARES}|\.[bc])", re.ASCII)
+"""The begin of a declaration, perhaps behind a label, with the blanks before it."""
 
 REGISTERS = re.compile(rf"\.reg[ \t]+\.(\w+)[ \t]+({_NAME}(?:[ \t]*,[ \t]*{_NAME})*)[ \t]*", re.ASCII)
 """A declaration of registers, without its `;`: their type, and their names."""

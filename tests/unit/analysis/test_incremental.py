@@ -82,6 +82,7 @@ PIECES = [
     ".entry third() { ret; }", ".global .u32 table;", ".version 6.0", "mov.u32 %r1, nothing;", "@%p1 ", "1.5", "0f12", "twice",
     ".param .b32 x;", "ld.param.b32 %r1, [result];", "bra MISSING;", "{ .reg .pred q; }", '.pragma "x";', ".shared .b8 s[99];",
     "\n}\n", "\n{\n", "\n.visible .entry open()\n{\n", "\n.func declared();\n", '"{"',
+    "/", '"\n', "mov.b64 {", "\n/ ", "\n.entry fourth() {", "{%r1, %r2}", "\n    {", "!", "\n'",
     ".loc 1 2 3, function_name $a, inlined_at 9 9 9\n", "L: .branchtargets END;", "brx.idx %r1, L;", ".alias a, b;", "\r\n",
 ]  # fmt: skip
 
@@ -179,6 +180,14 @@ def test_an_error_at_the_brace_of_a_body_is_told_once():
         assert checker.check(Source(text)) == oracle(text)
 
 
+def test_what_only_looks_like_a_declaration_declares_nothing():
+    """A modifier may stand on a line of its own: `.shared` belongs to `ld` (PTX 9.7.9.8)."""
+    text = TEXT.replace("    .shared .b32 cell[4];", "    ld.para\n    .shared .b32 cell[4];")
+    found = IncrementalChecker().check(Source(text))
+    assert found == oracle(text)
+    assert "'cell' is not declared" in {each.message for each in found}
+
+
 def test_a_declaration_behind_an_error_counts():
     """The family is declared anew with fewer registers, of which the code below names more."""
     text = TEXT.replace("    add.s32 %r2, %r1, 16;\n", "    add.s32 %r2, %r1, 16\n    .reg .b32 %r<3>;\n")
@@ -226,7 +235,14 @@ def test_a_second_definition_is_validated_where_the_first_is_gone():
         assert checker.check(Source(text)) == oracle(text)
 
 
-@pytest.mark.parametrize("wrong", ["add.s32 %r2, %r1 16;", "add.s32 %r2, %r1, ;", "bra $NOWHERE;", "ld.param.u32 %r1, [m];"])
+WRONG = [
+    "add.s32 %r2, %r1 16;", "add.s32 %r2, %r1, ;", "bra $NOWHERE;", "ld.param.u32 %r1, [m];", "/ add.s32 %r2, %r1, 16;",
+    '.pragma "nounr;', '" add.s32 %r2, %r1, 16;', "mov.b64 {%r1, ;", "mov.b64 %rd1, {%r1;", "# 5;",
+]  # fmt: skip
+"""Statements that are being written: what opens is not closed yet."""
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_of_a_body_with_an_error_only_the_doubtful_statements_are_read(wrong, monkeypatch):
     """A thousand right instructions beside a wrong one cost no reading."""
     text = TEXT.replace("    ret;", "    add.s32 %r1, %r2, %r1;\n" * 1000 + f"    {wrong}\n    ret;", 1)

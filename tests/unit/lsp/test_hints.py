@@ -8,6 +8,7 @@ pytest.importorskip("lsprotocol", reason="the language server needs the extra 'l
 
 from lsprotocol.types import DiagnosticSeverity, DiagnosticTag, Position, Range
 
+from ptxvm.analysis.divergence import Divergence
 from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.lsp.diagnostics import shown
 from ptxvm.lsp.document import Document
@@ -80,6 +81,19 @@ def test_a_function_that_has_moved_keeps_its_hints():
     after = [(hint.position.line, hint.label) for hint in hints.inlay(document(f"\n\n{TEXT}"), EVERYWHERE)]
     assert after == [(line + 2, label) for line, label in before]
     assert len(hints._known) == 1
+
+
+def test_hints_are_found_step_by_step(monkeypatch):
+    """Reading a function, its shapes and its lints are apart, and the shapes are found once for both."""
+    solved = []
+    solve = Divergence._solve
+    monkeypatch.setattr(Divergence, "_solve", lambda self: (solved.append(self), solve(self)))
+    hints = Hints(IncrementalChecker())
+    *before, (start, known) = hints.steps(document())
+    assert before == [None, None]
+    assert [each.code for each in known.lints] == ["P0702"]
+    assert len(solved) == 1
+    assert list(hints.steps(document())) == [(start, known)]
 
 
 def test_a_long_function_is_not_read_for_its_hints(monkeypatch):

@@ -50,7 +50,7 @@ def questions(document, position):
     yield navigation.references(document, position, declaration=True)
     yield navigation.highlights(document, position)
     yield navigation.renameable(document, position)
-    yield symbols.document_symbols(document)
+    yield symbols.Symbols().of(document)
     yield symbols.folding(document)
     yield semantic.joined(document, semantic.Tokens().of(document))
     yield formatting.formatting(document)

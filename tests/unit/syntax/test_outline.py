@@ -45,3 +45,39 @@ def test_braces_that_do_not_match_leave_the_bodies_below_unread(before, after):
     assert found.is_whole
     assert found.diagnostics
     assert isinstance(found.module.statements[-1].body, tree.Unread)
+
+
+OPERANDS = ["mov.b64 {", "L: ld.v2.u32 {%r1, %r2", ".loc 1 2 3\n mov.b64 %rd1, {%r1;", 'add.s32 "', "/ a;"]
+"""Instructions that are being written in a body."""
+
+
+@pytest.mark.parametrize("wrong", OPERANDS)
+def test_a_brace_of_an_operand_opens_no_block(wrong):
+    """The instruction ends at its `;`, and the body of the function at its own brace: it stays unread."""
+    found = sketch(Source(RIGHT.replace("add.s32 ;", f"{wrong} ; {{ ret; }} mov.b64 {{%r1, %r2}}, %rd1;")))
+    assert [type(each.body) for each in found.module.statements if isinstance(each, tree.Function)] == [tree.Unread] * 2
+    assert found.is_whole
+    assert found.diagnostics == []
+
+
+@pytest.mark.parametrize("head", [".entry e()", ".visible .entry e()", ".func f()", ".func (.reg .b32 r) g(.reg .b32 a)"])
+def test_a_head_on_a_line_of_its_own_ends_the_body_above(head):
+    """The braces of the text match: the body of the kernel holds another."""
+    found = sketch(Source(RIGHT.replace("add.s32 ;", f"\n{head}\n{{ ret; }}")))
+    assert found.is_whole
+    assert [each.message for each in found.diagnostics][:1] == ["this `{` is not closed"]
+    assert isinstance(found.module.statements[-1].body, tree.Unread)
+
+
+def test_a_brace_behind_a_guard_opens_a_block():
+    """The parser says that a guard cannot stand there, and reads the block."""
+    found = sketch(Source(RIGHT.replace("add.s32 ;", "@%p1 { ret;")))
+    assert [each.message for each in found.diagnostics] == [
+        "a guard cannot stand before a block", "this `{` is not closed",
+    ]  # fmt: skip
+
+
+def test_a_function_that_is_declared_in_a_body_ends_nothing():
+    found = sketch(Source(RIGHT.replace("add.s32 ;", "\n.func f();\n")))
+    assert found.diagnostics == []
+    assert found.is_whole
