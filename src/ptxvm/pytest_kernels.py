@@ -26,6 +26,7 @@ from ptxvm.dataclass import dataclass
 
 if TYPE_CHECKING:  # pytest imports this module in every run
     from ptxvm.api import Kernel, Module
+    from ptxvm.machine.options import Extent
     from ptxvm.machine.result import LaunchResult
 
 ENGINES = ("auto", "interp", "jit")
@@ -73,25 +74,25 @@ class KernelRunner:
     def __call__(
         self,
         kernel: Kernel | Module | str | Path,
+        grid: Extent = 1,
+        block: Extent = 1,
+        args: Sequence[object] = (),
         *,
         entry: str | None = None,
-        args: Sequence[object] = (),
         **options: Any,  # noqa: ANN401 - those of `Kernel.launch`, which verifies them
     ) -> LaunchResult:
         """Launch a kernel, that of a module, or that of a file or text; `entry` names one of several.
 
-        `options` are those of `Kernel.launch`, such as `grid` and `block`; they come before those of the command line.
+        The other arguments are those of `Kernel.launch`; `options` such as `check` come before those of the command line.
         Fails the test for an error that a check finds, and raises what the launch raises.
         """
         __tracebackhide__ = not self.frames
         try:
-            return self._launch(kernel, entry, args, options)
+            return self._launch(kernel, entry, {"grid": grid, "block": block, "args": args, **options})
         except (*told(), pytest.fail.Exception) as wrong:
             raise wrong.with_traceback(wrong.__traceback__ if self.frames else None) from None
 
-    def _launch(
-        self, kernel: Kernel | Module | str | Path, entry: str | None, args: Sequence[object], options: Mapping[str, Any]
-    ) -> LaunchResult:
+    def _launch(self, kernel: Kernel | Module | str | Path, entry: str | None, options: Mapping[str, Any]) -> LaunchResult:
         from ptxvm.api import Module  # noqa: PLC0415 - see above
 
         module = self.load(kernel) if isinstance(kernel, (str, Path)) else kernel
@@ -99,7 +100,7 @@ class KernelRunner:
         chosen: dict[str, Any] = {"engine": self.variant.engine, "allow": self.allowed}
         if self.variant.checks:
             chosen["check"] = listed(self.variant.checks)
-        result = found.launch(args=args, **{**chosen, **options})
+        result = found.launch(**{**chosen, **options})
         self._judge(found, result)
         return result
 
@@ -229,11 +230,14 @@ def run_kernel(
     request: pytest.FixtureRequest,
     ptx_variant: Variant,
     ptx_module: PtxModule,
-    record_property: Callable[[str, object], None],
 ) -> KernelRunner:
     """Launches kernels: `run_kernel("saxpy.ptx", block=128, args=[...])`."""
     allowed = frozenset(code for mark in request.node.iter_markers("ptx_allow") for code in mark.args)
-    runner = KernelRunner(ptx_variant, ptx_module, allowed, record_property, request.config.option.fulltrace)
+
+    def record(name: str, value: object) -> None:  # `record_property` does so, and warns in each run with a JUnit report
+        request.node.user_properties.append((name, value))
+
+    runner = KernelRunner(ptx_variant, ptx_module, allowed, record, request.config.option.fulltrace)
     request.node.stash[RUNNER] = runner
     return runner
 

@@ -39,7 +39,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     chosen = early_config.known_args_namespace
     if not chosen.ptxvm:
         if given := [f"--ptxvm-{name}" for name in OF_THE_DRIVER if getattr(chosen, f"ptxvm_{name}")]:
-            raise pytest.UsageError(f"{given[0]} is of --ptxvm, which is missing")
+            raise pytest.UsageError(f"{given[0]} is of --ptxvm, which is missing; run_kernel has --ptx-check")
         return
     from ptxvm.driver.environment import WrongVariable, environment  # noqa: PLC0415 - see above
     from ptxvm.driver.models import MODELS  # noqa: PLC0415

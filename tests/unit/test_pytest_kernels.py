@@ -38,7 +38,7 @@ def test_that_is_meant(run_kernel):
     run_kernel("kernels.ptx", entry="all_at_once", block=64, args=[np.zeros(64, np.uint32)])
 
 def test_with_a_warning(run_kernel):
-    run_kernel("kernels.ptx", entry="one_value", block=64, args=[np.zeros(64, np.uint32)])
+    run_kernel("kernels.ptx", 1, 64, [np.zeros(64, np.uint32)], entry="one_value")
 
 def test_of_no_kernel(ptx_module):
     text = ".version 6.4\\n.target sm_75\\n.visible .entry k() { ret; }"
@@ -81,6 +81,7 @@ def test_a_warning_stands_in_the_report_of_the_test(run_pytest, tmp_path):
     words = "--ptx-check=race", f"--junitxml={report}", "-rA"
     done = run_pytest("ptxvm.pytest_kernels", TESTS, *words, **{"kernels.ptx": MODULE})
     assert done.out.count("warning[race-of-equal-values]") == 1
+    assert "xunit2" not in done.out + done.err  # what pytest warns of, where record_property meets its usual JUnit report
     cases = re.findall(r'<testcase [^>]*name="(\w+)"[^>]*?(?:/>|>(.*?)</testcase>)', report.read_text(), re.DOTALL)
     found = {name: re.findall(r'<property name="ptxvm finding" value="([\w-]+\[[\w-]+\])', inside) for name, inside in cases}
     assert {name: findings for name, findings in found.items() if findings} == {

@@ -39,12 +39,7 @@ def table_pages() -> Files:
             ("word", "what it is", "section"),
             ((escaped(", ".join(each.names)), escaped(each.said), each.section) for each in dict.fromkeys(CONCEPTS.values())),
         ),
-        "reference/cuda-words.md": _page(
-            "Words of CUDA",
-            "What words of CUDA C++ are in PTX, and which faults are its errors; `ptxvm explain WORD` says the same.",
-            ("CUDA", "in PTX"),
-            ((", ".join(map(code, each.names)), ", ".join(map(code, each.see))) for each in dict.fromkeys(CUDA_WORDS.values())),
-        ),
+        "reference/cuda-words.md": _cuda_words(),
         "reference/types.md": _page(
             "Types",
             "The fundamental, alternate and packed types that operands of instructions have (PTX 5.2).",
@@ -63,6 +58,23 @@ def table_pages() -> Files:
 
 def _page(title: str, said: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join([f"# {title}", "", said, "", *table(head, list(rows)), ""])
+
+
+def _cuda_words() -> str:
+    """What words of CUDA C++ are in PTX, and the errors of CUDA by the kinds of faults."""
+    words = dict.fromkeys(CUDA_WORDS.values())
+    builtins = _page(
+        "Words of CUDA",
+        "What words of CUDA C++ are in PTX; `ptxvm explain WORD` says the same.",
+        ("CUDA C++", "in PTX"),
+        ((_codes(each.names), _codes(each.see)) for each in words if not each.is_error),
+    )
+    errors = table(("kinds of faults", "error"), [(_codes(each.see), _codes(each.names)) for each in words if each.is_error])
+    return "\n".join([builtins, "## Errors", "", "What a program of CUDA gets after a fault.", "", *errors, ""])
+
+
+def _codes(words: Iterable[str]) -> str:
+    return ", ".join(map(code, words))
 
 
 def _directives() -> str:
