@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import pytest
@@ -14,6 +15,7 @@ ON_DEVICE = Location(1, 0)
 ALLOCATE, FREE, KERNEL = 10, 11, 0  # CUgraphNodeType
 USED, USED_HIGH, RESERVED, RESERVED_HIGH = range(4)  # CUgraphMem_attribute
 CAPTURE_GLOBAL = 0
+NON_BLOCKING = 1
 
 
 def usage(cuda, number):
@@ -256,6 +258,20 @@ def test_a_node_that_follows_the_free_node_of_its_memory_fails(cuda, use):
     use(cuda, stream, address.value)
     cuda.cuStreamEndCapture(stream, byref(graph))
     cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
+    assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
+
+
+@pytest.mark.usefixtures("caplog")
+@pytest.mark.parametrize("use", USES)
+def test_work_behind_the_free_of_its_memory_fails(cuda, use):
+    """The stream frees memory of a pool when its turn comes, which is after the client's call for the work."""
+    stream, address = cuda.stream(NON_BLOCKING), c_uint64()
+    cuda.cuMemAllocAsync(byref(address), c_size_t(64), stream)
+    cuda.cuStreamSynchronize(stream)
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    cuda.cuMemFreeAsync(address, stream)
+    threading.Timer(0.1, lambda: setattr(cuda.flag, "value", 1)).start()
+    use(cuda, stream, address.value)
     assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
 
 

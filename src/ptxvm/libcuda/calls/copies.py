@@ -53,28 +53,28 @@ def put(handle: int, work: CopyOrFill, type: int = MEMCPY) -> None:
     """Put a copy or a fill on a stream; copies on the default stream have ended when this returns.
 
     So have copies of pageable memory on any stream: the client may change that memory at once (CUDA driver API, "API
-    synchronization behavior").
+    synchronization behavior").  Pending work may free what a copy uses: then it looks once more when its turn comes.
     """
     stream = session().stream(handle)
+    may_go = stream.capture is not None or stream.context.busy() or session().driver.blocks.aside
     waits = stream.capture is None and type == MEMCPY
     if waits and not stream.is_default:
         waits = isinstance(work, AddressedCopy) and work.is_pageable
-        if waits and not session().driver.blocks.aside:
-            stream.sync()
+        if waits and not may_go:
+            stream.sync()  # which tells of an error
             work()
             return
-    is_node = stream.capture is not None or session().driver.blocks.aside
-    stream.put(task(work) if is_node else FunctionTask(work), type)
+    stream.put(task(work) if may_go else FunctionTask(work), type)
     if waits:
         stream.sync()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeWork:
-    """A copy or a fill that runs when memory which it had may have been freed: as a node, or beside memory of graphs."""
+    """A copy or a fill that runs when its memory may have been freed: as a node, or behind pending work."""
 
     work: CopyOrFill
-    extents: tuple[tuple[int, int], ...]  # the addresses and sizes in memory that was allocated when the node was made
+    extents: tuple[tuple[int, int], ...]  # the addresses and sizes in memory that was allocated when this was made
 
     def __call__(self) -> None:
         """Do it; a Fault where an allocation is gone, as kernels have one there."""
