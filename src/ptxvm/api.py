@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ptxvm.algebra.memory_order import GridStep
 from ptxvm.analysis.check import analyse
@@ -289,7 +289,7 @@ class Kernel:
         stream: Stream | None = None,
         programmatic: bool = False,
         cooperative: bool = True,
-        check: Check | Collection[Check] | None = None,
+        check: Check | Literal["all"] | Collection[Check] | None = None,
         allow: Collection[str] = (),
         schedules: int = 1,
         seed: int | None = None,
@@ -311,8 +311,8 @@ class Kernel:
         - The launch runs at once, on a `stream` too; a `programmatic` one waits for those before it by
           `griddepcontrol.wait`; one that is not `cooperative` has no `grid.sync()`.
         - `check` names checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`),
-          `race`.  The result then has `findings`, faults included; `allow` has codes that are meant.  `()` turns all checks
-          off: a wrong access may end the process.
+          `race`, or `all` of them.  The result then has `findings`, faults included; `allow` has codes that are meant.
+          `()` turns all checks off: a wrong access may end the process.
         - `schedules` counts runs from the same memory: all but the first are random, by `seed`.
         - `steps` limits the instructions of all threads, `timeout` the seconds; more is a `Fault`.
         - The JIT runs the grid on `threads` of the host: by default all, or `PTXVM_THREADS`; one for `steps`.

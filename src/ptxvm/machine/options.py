@@ -18,6 +18,8 @@ Extent: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 ENGINES: tuple[str, ...] = get_args(EngineName)
 NUMERICS: tuple[str, ...] = get_args(Numerics)
 CHECKS: tuple[Check, ...] = get_args(Check)
+ALL = "all"
+"""Asks for every check."""
 DUMPS: tuple[str, ...] = get_args(Dump)
 COMPLETIONS: tuple[str, ...] = get_args(Completion)
 
@@ -144,6 +146,8 @@ def checks(value: object) -> frozenset[Check] | None:
     if value is None:
         return None
     found = names("check", value, f"None, or names of checks ({', '.join(CHECKS)})")
+    if found == {ALL}:
+        return frozenset(CHECKS)
     for each in found:
         one_of("check", each, CHECKS)
     return frozenset(check for check in CHECKS if check in found)
@@ -151,7 +155,7 @@ def checks(value: object) -> frozenset[Check] | None:
 
 def names_of_checks(text: str) -> Sequence[str]:
     """The names in a text such as `memory, race`, known or not; `all` stands for every check."""
-    return CHECKS if text.strip() == "all" else [each.strip() for each in text.split(",")]
+    return CHECKS if text.strip() == ALL else [each.strip() for each in text.split(",")]
 
 
 def checks_in(text: str) -> frozenset[Check] | None:

@@ -537,3 +537,9 @@ def test_only_the_first_of_several_schedules_prints(engine, capsys):
     assert len(result.findings) == 1
     assert result.output == "Hi\n"
     assert capsys.readouterr().out == "Hi\n"
+
+
+def test_one_word_asks_for_every_check():
+    body = "st.global.u32 [%rd1], %r1; st.global.u32 [%rd3+128], %r2;"
+    assert kinds(body, "memory") == []
+    assert {*kinds(body, "all")} == {*kinds(body, "race"), *kinds(body, "init")} == {"race", "uninitialised-read"}
