@@ -10,10 +10,16 @@ from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START, NO_NAME, STATEMENT_DIRECTIVES, Recover, shorten
 from ptxvm.syntax.expressions import Expressions
+from ptxvm.syntax.keywords import is_keyword
 from ptxvm.syntax.lexer import END
 
 _NO_COMPONENT = STATEMENT_DIRECTIVES | {".unified", ".v2", ".v4"}
 """Words with a meaning of their own, which ptxas does not take for a component."""
+
+
+def has_meaning(word: str) -> bool:
+    """Does ptxas take a word for what it means elsewhere, and not for a component?"""
+    return f".{word}" in _NO_COMPONENT or is_keyword(word) or word[:1].isdigit()
 
 
 class Operands(Expressions):
@@ -56,10 +62,10 @@ class Operands(Expressions):
             self.at += 1
         if "." in component or (text == "WARP_SZ" and component):
             first, *others = component.split(".")
-            taken = f".{first}" not in _NO_COMPONENT and text != "WARP_SZ"
+            taken = not has_meaning(first) and text != "WARP_SZ"
             near = self.near("." + (others[-1] if taken else first))
             raise self.fail(codes.BAD_OPERAND, f"`{shorten(self.texts[at])}` has a component too many", at, ptxas=near)
-        if f".{component}" in _NO_COMPONENT:
+        if has_meaning(component):
             raise self.fail(codes.BAD_OPERAND, f"`.{shorten(component)}` is no component", at, ptxas=self.near("." + component))
         return tree.Name(text, component or None, start=self.starts[at], end=end)
 

@@ -33,6 +33,9 @@ def test_statements_of_a_module(errors, text, said):
         ("_ %r1;", "expected an instruction, found `_`"),
         ("mov.u32 %r1, %r2 (5);", "expected `,` or `;`, found `(`"),
         ("mov.u32 %r1, %r2 .global;", "`.global` is no component"),  # PTX 6.4.3
+        ("mov.u32 %r1, %r2.sat;", "`.sat` is no component"),
+        ("mov.u32 %r1, %r2.m8n8k4;", "`.m8n8k4` is no component"),
+        ("mov.u32 %r1, %r2.5;", "`.5` is no component"),
         ("mov.u32 %r1, g[%r2-4];", "an offset is added, not subtracted"),  # PTX 6.4.1
         ("foo [t, s, {%r1}, 5];", "expected `{` and the coordinates, found `5`"),  # PTX 9.7.9.27
         ("foo {_+4, %r1};", "`_` is no value to read"),  # PTX 6.1
