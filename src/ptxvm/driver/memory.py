@@ -22,7 +22,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import Pages, opened
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import address_of, bytes_at
-from ptxvm.machine.device import allocation_at, device as machine_device
+from ptxvm.machine.device import allocation_at, device as machine_device, was_freed
 from ptxvm.machine.memory import Memory, room_for
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.unwritten import UNWRITTEN, written
@@ -217,6 +217,17 @@ class MemoryBlocks:
             allocation = aside[1].allocation  # work may use it when its turn comes
         reached = host_memory().reaches(address, size) if allocation is None else address + size <= allocation.end
         if not reached:
+            raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
+
+    def check_any(self, address: int, size: int, *, of_host: bool = False) -> None:
+        """DriverError for bytes that begin in a block and leave it, or in one that was freed.
+
+        Other memory is the host's own, as is what is said to be `of_host` and is in no block.
+        """
+        found = self.find(address)
+        if found is None and not of_host and was_freed(address):
+            self.check(address, size)
+        if found is not None and not found[1].registered and address + size > found[1].allocation.end:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
 
 

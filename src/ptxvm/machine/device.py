@@ -182,6 +182,11 @@ def allocation_at(address: int) -> Allocation | None:
     return next((each for each in found if each is not None), None)
 
 
+def was_freed(address: int) -> bool:
+    """Was memory at an address freed, on whatever device, as far as it is remembered?"""
+    return any(each.memory.table.freed(address, 1) is not None for each in (DEVICES or [device(0)]))
+
+
 def devices(count: int = 1) -> list[Device]:
     """The first devices of this process, each with memory of its own; the first is that of all which names none.
 

@@ -116,7 +116,7 @@ def extent(rows: Rectangle, width: int, height: int, depth: int) -> int:
 
 
 def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> AddressedCopy:
-    """The copy of some bytes; DriverError where a device address is out of bounds."""
+    """The copy of some bytes; DriverError where one of the `device` addresses, or a side in an allocation, is out of bounds."""
     described = partial(as_rows, Rectangle(target, size, 1), Rectangle(source, size, 1), size)
     if not size:
         return AddressedCopy(partial(copy, 0, 0, 0), described, target, source)
@@ -124,6 +124,8 @@ def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Addr
         session().driver.blocks.check(address, size)
     if not (target and source):
         raise DriverError(Result.INVALID_VALUE, "an address is null")
+    for address in {target, source}.difference(device):
+        session().driver.blocks.check_any(address, size, of_host=bool(device))
     return AddressedCopy(partial(copy, target, source, size), described, target, source)
 
 
