@@ -2,8 +2,8 @@
 
     python -m ptxvm.campaign.worker DESCRIPTOR
 
-The descriptor is one end of a socket.  The worker ends when the other end is closed, and when it has had nothing to run for
-a while.
+The descriptor is one end of a socket.  The worker ends when the other end is closed, whatever it runs, and when it has had
+nothing to run for a while.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 from ptxvm.campaign.frames import Setting, SocketReader, frame_of, message_in, written
 from ptxvm.campaign.outcome import Job
@@ -32,6 +33,7 @@ def main(end: socket.socket) -> None:
     gc.set_threshold(*COLLECTED)
     end.set_inheritable(False)  # the processes that cases start must not keep the socket open when this one has died
     os.register_at_fork(after_in_child=end.close)
+    Thread(target=end_with, args=[end], name="ptxvm end", daemon=True).start()
     with end:
         reader, setting, descriptors, is_new = SocketReader(end), None, list[int](), True
         try:
@@ -51,6 +53,15 @@ def main(end: socket.socket) -> None:
                         written(end.fileno(), frame_of(None))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
+
+
+def end_with(end: socket.socket) -> None:
+    """End the process when the other end is closed: a case that runs for ever would go on when the campaign was killed."""
+    if hasattr(select, "poll"):
+        watched = select.poll()
+        watched.register(end, 0)  # for no event but the one that is always told
+        watched.poll()
+        os._exit(1)
 
 
 def run(end: socket.socket, setting: Setting | None, jobs: list[Job]) -> None:
