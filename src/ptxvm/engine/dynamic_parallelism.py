@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, Protocol
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
-from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.child_grids import ChildGrid, LaunchListener, RuntimeCall, SuspendedGrid
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Caller, Extent, Function as DeviceFunction, Results
@@ -43,76 +42,6 @@ Run = Callable[[Function, LaunchShape, int, int], Counters]
 """Runs one grid: a kernel, its shape, the address of its parameters, bytes of dynamic shared memory."""
 
 
-@dataclass(eq=False, slots=True)
-class RuntimeCall:
-    """The call of a library function by one thread: its grid, its cohort and lane, its position among the calling lanes."""
-
-    grid: int
-    cohort: Any  # the engine's own
-    lane: int
-    position: int
-
-    @property
-    def thread(self) -> tuple[int, tuple[Extent, Extent]]:
-        """The calling thread."""
-        return self.grid, self.cohort.coordinates(self.lane)
-
-    @property
-    def cta(self) -> tuple[int, Extent]:
-        """The CTA of the calling thread."""
-        grid, (cta, _) = self.thread
-        return grid, cta
-
-
-@dataclass(eq=False, slots=True)
-class ChildGrid:
-    """A launched grid that has not run yet, and the CTA that launched it."""
-
-    kernel: Function
-    shape: LaunchShape
-    shared: int
-    buffer: Allocation
-    cta: tuple[int, Extent] = (0, (0, 0, 0))
-    last: bool = False
-
-    @property
-    def order(self) -> tuple[bool, Extent]:
-        """The sort key of the children of one grid; children with equal keys run in the order of their launches."""
-        x, y, z = self.cta[1]
-        return self.last, (z, y, x)
-
-
-class LaunchListener(Protocol):
-    """A listener for launches of child grids."""
-
-    def asked(self, buffer: Allocation, call: RuntimeCall) -> None:
-        """A thread has allocated a buffer for the parameters of a launch."""
-
-    def stored(self, allocation: Allocation, offset: int, size: int) -> None:
-        """A function has stored a result for its thread."""
-
-    def unlaunched(self, buffers: Sequence[Allocation]) -> None:
-        """All grids have ended, and these buffers were never launched with."""
-
-    def launched(self, child: ChildGrid, call: RuntimeCall, stream: int) -> None:
-        """A thread has launched a grid into a stream."""
-
-    def recorded(self, event: int, call: RuntimeCall, stream: int) -> None:
-        """A thread has recorded an event on a stream: it stands for the grids that are there."""
-
-    def awaits(self, event: int, call: RuntimeCall, stream: int) -> None:
-        """A thread has let a stream wait for an event."""
-
-    def begins(self, child: ChildGrid, parameters: Allocation) -> None:
-        """A child grid begins, with its parameters."""
-
-    def ended(self, child: ChildGrid) -> None:
-        """A child grid has ended, and all that it launched."""
-
-    def waited(self, call: RuntimeCall) -> None:
-        """A thread has waited for the grids of its CTA."""
-
-
 class Children:
     """The child grids that kernels of an image have launched."""
 
@@ -127,7 +56,9 @@ class Children:
         self.awaited: list[ChildGrid] = []  # those for which threads of a stepped grid wait, in order
         self._grid = self._waits = 0
         self._generations: list[list[ChildGrid]] = []  # those that `next_child` has still to give
-        self._suspended: list[tuple[int, list[ChildGrid], list[list[ChildGrid]]]] = []  # stepped grids that wait for others
+        self._parents: list[ChildGrid] = []  # those that it has given and that have not ended with all that they launched
+        self._waiters: list[RuntimeCall] = []  # the calls that wait for what is awaited
+        self._suspended: list[SuspendedGrid] = []  # stepped grids that wait for others
         self._buffers: dict[int, Allocation] = {}
         self._prepared: dict[int, ChildGrid] = {}
         self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
@@ -173,23 +104,35 @@ class Children:
         self._generations.append(self._take())
         while self._generations and not self._generations[-1]:
             self._generations.pop()
-        return self._generations[-1].pop(0) if self._generations else None
+            ended = self._parents.pop() if self._parents else None
+            if ended is not None and self.listener is not None:
+                self.listener.ended(ended)
+        if not self._generations:
+            return None
+        self._parents.append(self._generations[-1].pop(0))
+        return self._parents[-1]
 
     def suspend(self) -> None:
         """The stepped grid that runs waits: `next_child` gives what is `awaited`, and all that this launches."""
-        self._suspended.append((self._grid, self.waiting, self._generations))
-        self.waiting, self._generations, self.awaited = [], [self.awaited], []
+        self._suspended.append(SuspendedGrid(self._grid, self.waiting, self._generations, self._parents, self._waiters))
+        self.waiting, self._generations, self._parents, self.awaited, self._waiters = [], [self.awaited], [], [], []
         self._waits += 1
 
     def resume(self) -> None:
         """The grid that was suspended last goes on."""
-        self._grid, self.waiting, self._generations = self._suspended.pop()
+        grid = self._suspended.pop()
+        self._grid, self.waiting, self._generations, self._parents = grid.number, grid.waiting, grid.generations, grid.parents
         self._waits -= 1
+        if self.listener is not None:
+            for call in grid.waiters:
+                self.listener.waited(call)
 
     def begin(self, child: ChildGrid) -> Allocation:
         """Let a child grid begin that runs by itself; its parameters, in memory that ends with it."""
         bank = self.memory.allocate(len(child.buffer.bytes), 256, Space.PARAM, "the parameters", writable=False)
         bank.bytes[:] = child.buffer.bytes
+        if self.listener is not None:
+            self.listener.begins(child, bank)
         self._release(child.buffer)
         self._grid = next(GRIDS)
         return bank
@@ -203,7 +146,7 @@ class Children:
         """The grid has ended, with all others or by a fault."""
         self.run = self.listener = None
         self.is_open = False
-        self._generations, self._suspended, self.awaited = [], [], []
+        self._generations, self._parents, self._suspended, self.awaited, self._waiters = [], [], [], [], []
         self._forget()
 
     def _finish(self, first: list[ChildGrid]) -> None:
@@ -309,6 +252,10 @@ class Children:
             return SYNC_DEPTH_EXCEEDED
         if self.run is None:
             self.awaited += self._take(call.cta)
+            if self.awaited:
+                self._waiters.append(call)
+            elif self.listener is not None:
+                self.listener.waited(call)
             return SUCCESS
         self._waits += 1
         with elsewhere(call.cohort.windows.values()):

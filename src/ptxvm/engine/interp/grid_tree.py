@@ -15,7 +15,8 @@ import numpy as np
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Place
-from ptxvm.engine.dynamic_parallelism import FIRE_AND_FORGET, OF_THE_CTA, TAIL_LAUNCH, ChildGrid, RuntimeCall
+from ptxvm.engine.child_grids import ChildGrid, RuntimeCall
+from ptxvm.engine.dynamic_parallelism import FIRE_AND_FORGET, OF_THE_CTA, TAIL_LAUNCH
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Extent
 from ptxvm.machine.events import Scene, Watcher

@@ -14,6 +14,7 @@ from ptxvm.engine.interp import completion
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.engine import Interpreter, OpenGrid
 from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.grid_tree import GridTree
 from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.observed_memory import ObservedMemory
@@ -64,11 +65,16 @@ class SteppingInterpreter(Interpreter):
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, observer: Observer,
         watcher: Watcher | None = None,
     ) -> SteppedGrid:  # fmt: skip
-        """A grid none of whose instructions has been issued; a watcher follows it, but not the grids that it launches."""
+        """A grid none of whose instructions has been issued; a watcher follows it, and the grids that it launches."""
+        code = self.code_for(watcher, shape)
+        scene = Scene(kernel.name, shape, self.image.shared_variables(kernel))
+        code.children.open(None, GridTree(watcher, scene, self.image.shared_variables) if watcher is not None else None)
+        return SteppedGrid(self, code, kernel, shape, parameters, options, observer, watcher, scene)
+
+    def code_for(self, watcher: Watcher | None, shape: LaunchShape) -> Executable:
+        """The routines for a grid of a shape, which tell a watcher what it wants to follow."""
         registers, variables = (watcher.follows_registers, watcher.follows_variables) if watcher is not None else (False, False)
-        code = self.following(registers=registers, variables=variables, clustered=shape.cluster_size > 1)
-        code.children.open(None)
-        return SteppedGrid(self, code, kernel, shape, parameters, options, observer, watcher)
+        return self.following(registers=registers, variables=variables, clustered=shape.cluster_size > 1)
 
 
 class ReplayingInterpreter(SteppingInterpreter):
@@ -132,32 +138,31 @@ class SteppedGrid:
 
     def __init__(
         self, interpreter: SteppingInterpreter, code: Executable, kernel: Function, shape: LaunchShape, parameters: int,
-        options: LaunchOptions, observer: Observer, watcher: Watcher | None,
+        options: LaunchOptions, observer: Observer, watcher: Watcher | None, scene: Scene,
     ) -> None:  # fmt: skip
         self.image: Image = interpreter.image
-        self.interpreter, self.code, self.observer = interpreter, code, observer
+        self.interpreter, self.code, self.observer, self.scene = interpreter, code, observer, scene
         self.watching: WatchState | None = None
         if watcher is not None:
             products = any(is_product(bound) for routine in code.routines for bound in routine.function.instructions)
             provenance = interpreter.executable.provenance if watcher.follows_variables else {}
             self.watching = WatchState(watcher, Images(self.image.memory), Objects(self.image), provenance, products=products)
-            self.scene = Scene(kernel.name, shape, self.image.shared_variables(kernel))
-            watcher.begin(self.scene, 0, None)
+            watcher.begin(scene, 0, None)
         self.options = options
-        opened = interpreter.opened(code, kernel, shape, parameters, options.shared, self.begin)
+        opened = interpreter.opened(code, kernel, shape, parameters, options.shared, partial(self.begin, scene))
         self.launch = self.first = SteppedLaunch(0, kernel, shape, opened)
         _ = opened.environment.workspace  # from the beginning on, so that each state has it
         self.suspended: list[SteppedLaunch] = []
         self.begun = 0  # grids that were launched and have begun
         self.counters = Counters()
 
-    def begin(self, inputs: CohortInputs, code: Executable, routine: Routine) -> SteppingSchedule:
-        """The schedule of a cohort."""
+    def begin(self, scene: Scene, inputs: CohortInputs, code: Executable, routine: Routine) -> SteppingSchedule:
+        """The schedule of a cohort of the grid of a scene."""
         if self.watching is None:
             return begin(self.observer, self.options, inputs, code, routine)
         cohort = WatchedSteppingCohort(inputs, self.observer)
         schedule = SteppingSchedule(cohort, code, routine)
-        cohort.watch(self.watching, schedule, self.scene)
+        cohort.watch(self.watching, schedule, scene)
         completion.choose(schedule, self.options.asynchronous or "early", [self.options.seed, int(cohort.layout.ctas[0])])
         return schedule
 
@@ -226,9 +231,10 @@ class SteppedGrid:
             return False
         if not (self.suspended and self.suspended[-1] is self.launch):
             self.put_away()
-        bank, starts = children.begin(child), partial(begin, self.observer, self.options)
-        plain = self.interpreter.following(registers=False, variables=False, clustered=child.shape.cluster_size > 1)
-        opened = self.interpreter.opened(plain, child.kernel, child.shape, bank.start, child.shared, starts)
+        bank = children.begin(child)
+        scene = children.listener.scene if isinstance(children.listener, GridTree) else self.scene
+        code = self.interpreter.code_for(self.watching.watcher if self.watching is not None else None, child.shape)
+        opened = self.interpreter.opened(code, child.kernel, child.shape, bank.start, child.shared, partial(self.begin, scene))
         _ = opened.environment.workspace
         self.begun += 1
         self.launch = SteppedLaunch(self.begun, child.kernel, child.shape, opened, bank)
