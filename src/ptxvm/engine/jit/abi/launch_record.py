@@ -22,7 +22,7 @@ FIELDS = [
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "cta_barriers", "resident", "slot", "saved",
     "stack_used", "windows",
     "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position", "in_step", "sole", "updating",
-    "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans",
+    "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans", "clock_gettime",
     # of a deferred kernel
     "settle",
     # of an instrumented kernel
@@ -37,6 +37,7 @@ POINTERS = {
     "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
     "records", "states", "cta_barriers", "saved", "stack_used", "windows", "left", "clocks", "register_masks", "copies",
     "row_tags", "counters", "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans", "settle",
+    "clock_gettime",
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls has no bound
 MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes stores through them non-temporal

@@ -43,7 +43,8 @@ class Specialisation(NamedTuple):
     those that the code is instrumented for; `trusted` code checks no access; `metered` code stops when its threads have
     executed too many instructions; `profiled` code counts what it does.  `scalar` code runs one thread after the other.
     `recorded` code notes which bytes it writes and reads.  The asynchronous work of `deferred` code ends when the host chooses.
-    `narrow` code runs one warp at a time even where several abreast would be faster: it is compiled soonest.
+    `narrow` code runs one warp at a time even where several abreast would be faster: it is compiled soonest.  `by_warps` says
+    that instrumented code orders accesses by what each warp knows of the others, not by the barriers of the whole CTA alone.
     """
 
     function: Function
@@ -59,6 +60,7 @@ class Specialisation(NamedTuple):
     recorded: bool = False
     deferred: bool = False
     narrow: bool = False
+    by_warps: bool = False
 
     @property
     def plain(self) -> bool:

@@ -12,7 +12,8 @@ one finds a tag below those of its own CTA: that of the first CTA that wrote the
 is ordered by a barrier, and no race.  Memory that the grid does not write has no race, and no tags.
 
 Where barriers are for some of the threads, *epoch* is the clock of a warp, and an access is ordered where the warp of the later
-one knows the clock in the tag of the earlier one (`memory.cta_clocks`).  Warps come to such barriers as a whole, or it is
+one knows the clock in the tag of the earlier one (`memory.cta_clocks`).  So it is where the lanes of a warp meet, once a run
+has been suspicious that knew barriers alone: clocks take longer.  Warps come to such barriers as a whole, or it is
 suspicious.  The warps of a cluster have clocks together, and its barrier is one more.  An access in the shared memory of
 another CTA is suspicious where some CTA of the cluster has ended, or ends without knowing the last such access of a warp.
 Of a whole warp that arrives at an mbarrier the phase has all accesses, of some lanes those that all lanes of the
@@ -55,6 +56,7 @@ from ptxvm.engine.protocol import Counters
 from ptxvm.engine.time_box import GivenUp
 from ptxvm.engine.watching import Watch
 from ptxvm.isa.effects import Collective
+from ptxvm.isa.summary import orders_lanes
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import Extent, LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
@@ -64,6 +66,10 @@ log = logging.getLogger("ptxvm.jit")
 
 QUIET = frozenset({"", "vprintf", "__assertfail"})
 """Names of called functions whose effects the prefilter sees: those with code (""), and two that change no memory."""
+
+
+class Doubtful(Exception):  # noqa: N818 - it says what is the case
+    """Instrumented code cannot judge a kernel."""
 
 
 class Prefilter:
@@ -79,6 +85,7 @@ class Prefilter:
         self._outputs: dict[Function, list[int]] = {}  # the offsets of the parameters through which it writes
         self._inputs: dict[Function, list[int] | None] = {}  # of those through which it reads; None if it may read others
         self._written_anywhere: set[Function] = set()  # kernels that write memory which no such parameter points to
+        self._by_warps: set[Function] = set()  # kernels that barriers of the whole CTA do not show to be in order
 
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
@@ -92,26 +99,49 @@ class Prefilter:
             return None
         shape = self.jit.clustered(kernel, shape)
         wanted = self._wanted(watch, kernel, shape, options, limits)
+        run = partial(self._judged, watch, shape, parameters, options, limits, frozenset(new))
         try:
-            translated = self._translated(wanted)
-            reason = self._doubt(translated, watch, options)
-            if reason is None:
-                unread = self._unread(translated, parameters) if watch.host is None else frozenset[Allocation]()
-                launch = partial(self._observed, wanted, shape, parameters, limits, frozenset(new), unread)
-                written = self._written(translated, parameters)
-                try:
-                    return launch(translated, written)
-                except WrittenLater:
-                    self._written_anywhere.add(translated.function)
-                    if limits is not None:
-                        limits.renew()
-                    return launch(translated, None)
+            try:
+                return run(wanted)
+            except Suspicious:
+                if not self._orders_by_warps(wanted):
+                    raise
+                self._by_warps.add(wanted.function)
+                if limits is not None:
+                    limits.renew()
+                return run(wanted._replace(by_warps=True))
         except Overwritten:
             raise
-        except (Fault, Unsupported, Suspicious) as found:
-            reason = str(found)
-        log.info("the exact checker runs '%s': %s", kernel.name, reason)
-        return None
+        except (Fault, Unsupported, Suspicious, Doubtful) as found:
+            log.info("the exact checker runs '%s': %s", kernel.name, found)
+            return None
+
+    def _judged(
+        self, watch: Watch, shape: LaunchShape, parameters: int, options: LaunchOptions, limits: Limits | None,
+        new: frozenset[Allocation], wanted: Specialisation,
+    ) -> tuple[Counters, str]:  # fmt: skip
+        """Run instrumented code that can judge the kernel; raises why there is none, or why it does not clear it."""
+        translated = self._translated(wanted)
+        if (reason := self._doubt(translated, watch, options)) is not None:
+            raise Doubtful(reason)
+        unread = self._unread(translated, parameters) if watch.host is None else frozenset[Allocation]()
+        launch = partial(self._observed, wanted, shape, parameters, limits, new, unread)
+        written = self._written(translated, parameters)
+        try:
+            return launch(translated, written)
+        except WrittenLater:
+            self._written_anywhere.add(translated.function)
+            if limits is not None:
+                limits.renew()
+            return launch(translated, None)
+
+    def _orders_by_warps(self, wanted: Specialisation) -> bool:
+        """May code that follows what each warp knows show that accesses are in order which barriers leave open?"""
+        return (
+            "race" in wanted.checks
+            and not wanted.by_warps
+            and self._first(self._translated(wanted), meets_lanes, expected=True) is not None
+        )
 
     def _observed(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, limits: Limits | None, new: frozenset[Allocation],
@@ -172,7 +202,10 @@ class Prefilter:
         metered = limits is not None and limits.counts
         function = self.jit.image.resolve(kernel)
         checks = self._checks(function, watch)
-        return Specialisation(function, shape.block, options.shared, checks=checks, metered=metered, cluster=shape.cluster)
+        return Specialisation(
+            function, shape.block, options.shared, checks=checks, metered=metered, cluster=shape.cluster,
+            by_warps="race" in checks and function in self._by_warps,
+        )  # fmt: skip
 
     def _translated(self, wanted: Specialisation) -> CheckedKernel:
         """What instrumented code is like; Unsupported where there is none."""
@@ -253,6 +286,11 @@ def uses_mbarriers(bound: Bound) -> bool:
 def needs_others(bound: Bound) -> bool:
     """Does it need other threads: does it meet them, or use an mbarrier?"""
     return bound.summary.collective is not None or bound.summary.waits or uses_mbarriers(bound)
+
+
+def meets_lanes(bound: Bound) -> bool:
+    """Do lanes of a warp meet at it, so that their accesses are in order?"""
+    return orders_lanes(bound.i)
 
 
 def callee_name(bound: Bound) -> str:

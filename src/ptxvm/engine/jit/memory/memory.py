@@ -365,6 +365,8 @@ class Memory(Port):
         self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
         """Instrumented code follows the arrivals if the result has an effect; deferred code tells of phases that go on."""
+        if self.at.kernel.fair:
+            self._let_others_run(over)
         if self.at.kernel.deferred:
             self._poll(over)
         self.access = Access.of(Verb.READ, space, u64, mbarrier=MbarrierStep.TEST)
@@ -373,6 +375,13 @@ class Memory(Port):
         if self._follows_mbarriers(space) and function is not None and self.bound not in self.at.kernel.faint(function):
             acquires = attributes.get("order") is Order.ACQUIRE
             cta_clocks.phase_over(self.at, self._offsets(raw), self.at.bits_of(over.raw), acquires=acquires)
+
+    def _let_others_run(self, over: Value) -> None:
+        """End the time slice at the end of a spin loop if a lane finds that a phase goes on: other warps must end it."""
+        code, counter = self.code, "%ticks" if self.at.kernel.general else "%spins"
+        waiting = code.emit(f"icmp ne i32 {code.emit(f'and i32 {self.at.bits_of((~over).raw)}, {self.at.active_text()}')}, 0")
+        left = code.emit(f"load i32, ptr {counter}, align 4", pure=False)
+        code.run(f"store i32 {code.emit(f'select i1 {waiting}, i32 1, i32 {left}')}, ptr {counter}, align 4")
 
     def _poll(self, over: Value) -> None:
         """Let the host end work where a lane finds that a phase goes on, and other warps run."""

@@ -87,7 +87,8 @@ class KernelContext:
         self.unit = Unit(width)
         self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
         self.fair = bool(self.spinning) and (not self.follows_threads or self.polls)
-        self.partial_barriers = self.deferred or self.polls or analysis.partial_barriers(self.cluster_size)
+        by_warps = self.deferred or self.polls or wanted.by_warps
+        self.partial_barriers = by_warps or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
         self.graph = analysis.graph(general=self.general)
         self.nodes = self.graph.nodes
@@ -332,7 +333,8 @@ class KernelContext:
     @property
     def clocked(self) -> bool:
         """Does each of its warps have a clock of its own, since not all barriers are for the whole CTA?"""
-        needs = self.shadow is not None and (self.polls or bool(self.shadow.checks & {"race", "sync"}))
+        shadow = self.shadow
+        needs = shadow is not None and ((self.polls and shadow.tags) or not shadow.checks.isdisjoint({"race", "sync"}))
         return needs and self.partial_barriers
 
     @cached_property

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
@@ -50,9 +47,7 @@ class SpecialRegisterQuery:
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """Its value, for each active lane."""
-        now = TIMES.get(self.name)
-        value = now() if now is not None else host.environment.get(self.name)
-        return [np.full(len(threads), value, np.uint64)]
+        return [np.full(len(threads), host.environment.get(self.name), np.uint64)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +74,4 @@ class NoTarget:
         raise AccessFault("invalid-branch", said, lane_index=first)
 
 
-TIMES: dict[str, Callable[[], int]] = {
-    "globaltimer": time.time_ns,
-    "globaltimer_lo": lambda: time.time_ns() & 0xFFFF_FFFF,
-    "globaltimer_hi": lambda: time.time_ns() >> 32,
-}
 LAUNCH = {"gridid", "dynamic_smem_size", "total_smem_size", "aggr_smem_size", "current_graph_exec", *OF_LAUNCHES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from ptxvm.algebra.types import Type, pred, u32, u64
@@ -9,7 +10,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, from_lanes
-from ptxvm.engine.jit.node.host_queries import LAUNCH, TIMES, SpecialRegisterQuery
+from ptxvm.engine.jit.node.host_queries import LAUNCH, SpecialRegisterQuery
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import SPECIAL, WARP
 from ptxvm.machine.launch import MAX_GRID
@@ -31,7 +32,10 @@ def value(at: NodeBuilder, bound: Bound, name: str, type: Type) -> Value:
         return Value(at.alg, u64, Affine(_cycles(at)))
     if SPECIAL[name.partition(".")[0]].of_cluster:
         return _of_cluster(at, name, type)
-    if name in LAUNCH or name in TIMES:
+    if name.startswith("globaltimer"):
+        now: Value = Value(at.alg, u64, Affine(_nanoseconds(at)))
+        return (now >> 32 if name.endswith("hi") else now).to(type)
+    if name in LAUNCH:
         asked: Value = at.host_call(bound, SpecialRegisterQuery(name), [], [u64])[0]
         return asked.to(type)
     raw: Raw | None = _of_thread(at, name) if at.kernel.scalar else None
@@ -126,6 +130,17 @@ def _cycles(at: NodeBuilder) -> str:
     at.code.unit.declare("llvm.readcyclecounter", "i64")
     now: str = at.code.emit("call i64 @llvm.readcyclecounter()", pure=False)
     return now
+
+
+def _nanoseconds(at: NodeBuilder) -> str:
+    """The time of the system's clock, by the C library's `clock_gettime`."""
+    code, now = at.code, at.buffer("[2 x i64]", 20)
+    code.emit(f"call i32 {at.launch_field('clock_gettime')}(i32 {time.CLOCK_REALTIME}, ptr {now})", pure=False)
+    seconds = code.emit(f"load i64, ptr {now}, align 8", pure=False)
+    rest = code.emit(f"load i64, ptr {code.offset(now, 8)}, align 8", pure=False)
+    whole = code.emit(f"mul i64 {seconds}, 1000000000")
+    found: str = code.emit(f"add i64 {whole}, {rest}")
+    return found
 
 
 def _thread(at: NodeBuilder, axis: int) -> Raw:

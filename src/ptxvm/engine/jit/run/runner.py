@@ -115,6 +115,7 @@ class Runner:
             "host_call": address(calls.host_call),
             "deadlock": address(calls.deadlock),
             "settle": address(calls.settle_slot),
+            "clock_gettime": address(ctypes.CDLL(None).clock_gettime),
             "resident": self.resident,
             "saved": self._saved.ctypes.data,
             "stack_used": self._stack_used.ctypes.data,

@@ -83,13 +83,13 @@ WRONG = {
 }  # fmt: skip
 
 
-def launched(case, engine="jit", check=("race",), **how):
+def launched(case, engine="jit", check=("race",), grid=2, **how):
     roles, full, empty = case
     text = HEAD.replace("FULL", str(full)).replace("EMPTY", str(empty)) + by_warp(roles)
     if "relaxed" in text:
         text = text.replace(".version 8.0", ".version 8.6")
     data = np.zeros(64, np.uint32)
-    result = ptxvm.load(text).kernel().launch(2, WARP * len(roles), [data], engine=engine, check=check, **how)
+    result = ptxvm.load(text).kernel().launch(grid, WARP * len(roles), [data], engine=engine, check=check, **how)
     return [str(each) for each in result.findings]
 
 
@@ -158,3 +158,12 @@ def test_mbarriers_that_nobody_waits_for_have_no_clocks(monkeypatch):
     assert not result.findings
     assert guarded.behind
     assert all((each == 0xAB).all() for each in guarded.behind)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_ctas_that_wait_are_looked_at_together_under_memory(threads, quick):
+    meet = "M{n}: and.b32 %r2, %r0, 1; {arrive} {wait} add.u32 %r0, %r0, 1; setp.lt.u32 %p2, %r0, 8; @%p2 bra M{n};"
+    roles = [meet.format(n=n, arrive=ARRIVE, wait=wait(f"L{n}", "full", "%r2")) for n in range(8)]
+    case = roles, 256, 1  # all threads meet, again and again
+    assert launched(case, check=("memory",), grid=64, threads=threads) == []
+    assert quick()

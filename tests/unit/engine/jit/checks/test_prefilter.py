@@ -317,12 +317,28 @@ def test_what_is_wrong_in_ctas_that_wait_for_each_other_is_found_as_by_the_inter
 
 
 def test_a_false_suspicion_costs_time_only(quick):
-    body = "st.shared.u32 [%r6], 1; bar.warp.sync -1; ld.shared.u32 %r9, [%r8]; st.global.u32 [%rd2], %r9;"
-    found, data = launched(body)
+    """Warp 1 acquires what warp 0 has released (PTX 8.9.5), which is no barrier."""
+    body = """
+        setp.lt.u32 %p1, %r1, 32; setp.lt.u32 %p2, %r1, 64; @%p1 bra FIRST; @%p2 bra SECOND; bra DONE;
+        FIRST: st.shared.u32 [%r6], 7; atom.release.gpu.global.add.u32 %r9, [%rd1+4092], 1; bra DONE;
+        SECOND: atom.acquire.gpu.global.add.u32 %r9, [%rd1+4092], 0; ld.shared.u32 %r9, [%r6+-128]; st.global.u32 [%rd2], %r9;
+        DONE:"""
+    found, data = launched(body, grid=1)
     assert not quick()
     assert found == []
-    assert data[:128].tolist() == [1] * 128
-    assert data[128:].tolist() == list(range(128, 1024))
+    assert data[32:64].tolist() == [7] * 32
+
+
+def test_lanes_that_meet_are_in_order(quick):
+    """PTX 9.7.13.2: `bar.warp.sync` orders the accesses of the lanes that meet."""
+    body = "st.shared.u32 [%r6], %r1; bar.warp.sync -1; ld.shared.u32 %r9, [%r8]; bar.warp.sync -1; st.shared.u32 [%r6], 1; "
+    found, data = launched(body + "st.global.u32 [%rd2], %r9;")
+    assert quick()
+    assert found == []
+    assert data[:64].tolist() == [n ^ 1 for n in range(64)]
+    found, _ = launched(body + "bar.warp.sync -1; st.shared.u32 [%r8], 2; ld.shared.u32 %r9, [%r6];")
+    assert not quick()
+    assert found == launched(body + "bar.warp.sync -1; st.shared.u32 [%r8], 2; ld.shared.u32 %r9, [%r6];", "interp")[0] != []
 
 
 TWO_ARRAYS = """
@@ -406,7 +422,10 @@ READ = (
     "ld.global.v2.u32 {%r9, %r10}, [%rd1]; mov.b64 %rd7, {%r9, %r10}; sub.u64 %rd2, %rd1, %rd1; add.u64 %rd7, %rd7, %rd2; "
     "ld.global.u32 %r9, [%rd7+4];"
 )
-FALSE_SUSPICION = "st.shared.u32 [%r6], 1; bar.warp.sync -1; ld.shared.u32 %r10, [%r8];"
+FALSE_SUSPICION = """  // 16 lanes acquire what the others have released
+    setp.lt.u32 %p1, %r1, 16; @%p1 st.shared.u32 [%r6], 1; @%p1 atom.release.cta.shared.add.u32 %r10, [s+1024], 1;
+    @!%p1 atom.acquire.cta.shared.add.u32 %r10, [s+1024], 0; @!%p1 ld.shared.u32 %r10, [%r6+-64];
+"""
 SAVED = {
     "written": (OVERWRITE, []),
     "read, then written": ("ld.global.u32 %r9, [%rd6];" + OVERWRITE, [256]),
