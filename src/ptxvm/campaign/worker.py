@@ -29,11 +29,16 @@ COLLECTED = (10_000, 10, 50)
 
 
 def main(end: socket.socket) -> None:
-    """Run what comes."""
+    """Run what comes, as a process that ends with the other one."""
     gc.set_threshold(*COLLECTED)
-    end.set_inheritable(False)  # the processes that cases start must not keep the socket open when this one has died
     os.register_at_fork(after_in_child=end.close)
     Thread(target=end_with, args=[end], name="ptxvm end", daemon=True).start()
+    serve(end)
+
+
+def serve(end: socket.socket) -> None:
+    """Run what comes."""
+    end.set_inheritable(False)  # the processes that cases start must not keep the socket open when this one has died
     with end:
         reader, setting, descriptors, is_new = SocketReader(end), None, list[int](), True
         try:

@@ -42,7 +42,8 @@ def test_ctrl_c_in_the_own_job_ends_those_of_workers(sleepers: DeclaredWorkload)
         sharing.workload = Meanwhile(sharing, interrupt)
         with pytest.raises(KeyboardInterrupt):
             list(sharing.outcomes([Job(1), Job(1)]))
-    assert [process.returncode for process in processes] == [-signal.SIGKILL]
+    ends = [process.returncode for process in processes]
+    assert ends in ([-signal.SIGKILL], [1])  # it is killed, or sooner sees that nobody is at the other end
 
 
 def test_each_job_runs_once_here_or_there(sleepers: DeclaredWorkload) -> None:

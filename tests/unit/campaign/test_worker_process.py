@@ -112,6 +112,6 @@ def test_a_process_does_not_take_the_workers_of_another(monkeypatch: pytest.Monk
 def test_a_worker_that_waits_for_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "IDLE", 0.01)
     ours, theirs = socket.socketpair()
-    worker.main(theirs)
+    worker.serve(theirs)
     assert ours.recv(1) == b""
     ours.close()
