@@ -143,7 +143,7 @@ STRIDES = """
     mov.u32 %r3, %nctaid.x; mul.lo.u32 %r2, %r2, %r3;
 LOOP:
     mul.wide.u32 %d1, %r1, 8; add.u64 %d1, %d0, %d1;
-    mov.u64 %d2, %globaltimer;
+    mov.u64 %d2, %gridid;
     st.global.u64 [%d1], %d2;
     add.u32 %r1, %r1, %r2;
     setp.lt.u32 %p0, %r1, %r0;
@@ -156,8 +156,8 @@ LOOP:
 def test_what_python_computes_and_loops_in_step_are_named() -> None:
     text = HEAD + STRIDES
     table = ptxvm.load(text).kernel().dump("shapes", 64)
-    at = 1 + next(n for n, line in enumerate(text.splitlines()) if "%globaltimer" in line)
-    assert re.search(r"mov.u64 %d2, %globaltimer; +varies +in Python\n", table)
+    at = 1 + next(n for n, line in enumerate(text.splitlines()) if "%gridid" in line)
+    assert re.search(r"mov.u64 %d2, %gridid; +varies +in Python\n", table)
     assert re.search(r"@%p0 bra LOOP; +together, else masked, in step\n", table)
     assert f"\nline {at}: computed in Python, which takes microseconds for each warp: mov.u64 has no machine code\n" in table
 
