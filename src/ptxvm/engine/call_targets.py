@@ -36,11 +36,6 @@ def call_sites(image: Image, kernel: Function) -> CallSites:
     return sites
 
 
-def calls_through_pointers(function: Function) -> bool:
-    """Has a function a call whose target is known only when it runs?"""
-    return any(bound.calls and bound.callee() is None for bound in function.instructions)
-
-
 def callees(image: Image, bound: Bound) -> list[Function]:
     """The functions with a body that a call may enter: the named function, or the targets of the pointer."""
     named = bound.callee()

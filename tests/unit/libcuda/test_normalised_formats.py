@@ -10,22 +10,15 @@ from ctypes import byref, c_void_p
 
 import numpy as np
 import pytest
-from test_textures import AS_IS, INVALID_VALUE, Driver, read, upload
+from test_textures import AS_IS, INVALID_VALUE, of_images, read, upload
 
-from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Resource, TextureDescriptor
 
 FORMATS = {0xC0: ("u1", 1), 0xC1: ("u1", 2), 0xC2: ("u1", 4), 0xC3: ("u2", 1), 0xC4: ("u2", 2), 0xC5: ("u2", 4)}
 FORMATS |= {0xC6: ("i1", 1), 0xC7: ("i1", 2), 0xC8: ("i1", 4), 0xC9: ("i2", 1), 0xCA: ("i2", 2), 0xCB: ("i2", 4)}
 
 
-@pytest.fixture
-def cuda():
-    driver = Driver()
-    driver.cuInit(0)
-    driver.cuCtxSetCurrent(driver.handle("cuDevicePrimaryCtxRetain", 0))
-    yield driver
-    session().stack.clear()
+cuda = pytest.fixture(of_images, name="cuda")
 
 
 @pytest.mark.parametrize("flags", [0, AS_IS])

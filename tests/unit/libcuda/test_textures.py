@@ -158,13 +158,16 @@ class Driver:
         self.cuLaunchKernel(kernel, 1, 1, 1, *block, 0, None, pointers, None)
 
 
-@pytest.fixture
-def cuda():
+def of_images():
+    """A driver with a context, whose functions raise."""
     driver = Driver()
     driver.cuInit(0)
     driver.cuCtxSetCurrent(driver.handle("cuDevicePrimaryCtxRetain", 0))
     yield driver
     session().stack.clear()
+
+
+cuda = pytest.fixture(of_images, name="cuda")
 
 
 def upload(cuda, array, image):

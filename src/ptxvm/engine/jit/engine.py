@@ -161,12 +161,12 @@ class Jit:
         if sum(len(program.functions) for program in self.image.programs) < MANY:
             return True
         if kernel not in self._compilation_pays:
-            from ptxvm.engine import call_targets  # noqa: PLC0415 - code that is ready needs no graph of its kernel
+            from ptxvm.engine.call_targets import called  # noqa: PLC0415 - code that is ready needs no graph of its kernel
             from ptxvm.engine.jit.cfg.control_flow_graph import MOST_FRAMES, OWN_REGISTERS  # noqa: PLC0415
 
-            functions = list(call_targets.called(self.image, kernel))
+            functions = list(called(self.image, kernel))
             large = sum(len(each.instructions) for each in functions) > LARGE
-            through_pointers = large and any(map(call_targets.calls_through_pointers, functions))
+            through_pointers = large and any(bound.summary.indirect for each in functions for bound in each.instructions)
             self._compilation_pays[kernel] = not through_pointers and len(functions) + OWN_REGISTERS < MOST_FRAMES
         return self._compilation_pays[kernel]
 

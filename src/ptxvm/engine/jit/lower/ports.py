@@ -170,4 +170,4 @@ class Clock(Port):
         """End the time slice of the warp in a fair kernel; a spin loop that sleeps lasts."""
         kernel = self.at.kernel
         if kernel.fair:
-            self.code.run(f"store i32 1, ptr {'%ticks' if kernel.general else '%spins'}, align 4")
+            self.code.run(f"store i32 1, ptr {kernel.slice_counter}, align 4")

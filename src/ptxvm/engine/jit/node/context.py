@@ -201,6 +201,11 @@ class KernelContext:
         return self.fair and self.general
 
     @property
+    def slice_counter(self) -> str:
+        """What a warp of a fair kernel counts down to the end of its time slice: the iterations of loops, or of spin loops."""
+        return "%ticks" if self.general else "%spins"
+
+    @property
     def counts_spins(self) -> bool:
         """Does a warp that stays in a spin loop leave it: for the general version, or as a suspicion?"""
         return bool(self.spinning) and not self.yields

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.launch_record import Record
     from ptxvm.engine.jit.run.event_counts import EventCounts, EventMemory
 
+CLOCK_GETTIME = ctypes.CDLL(None).clock_gettime  # of the C library
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
 OTHERS = (VersionKind.MASKED, VersionKind.SHAPELESS)  # each is the name of the field of the record that enters it
 FAULT = -2  # the result of a warp that faulted
@@ -115,7 +116,7 @@ class Runner:
             "host_call": address(calls.host_call),
             "deadlock": address(calls.deadlock),
             "settle": address(calls.settle_slot),
-            "clock_gettime": address(ctypes.CDLL(None).clock_gettime),
+            "clock_gettime": address(CLOCK_GETTIME),
             "resident": self.resident,
             "saved": self._saved.ctypes.data,
             "stack_used": self._stack_used.ctypes.data,
