@@ -232,8 +232,8 @@ class Prefilter:
             return "addresses have 32 bits"
         if (unknown := self._first(kernel, known, expected=False)) is not None:
             return f"'{unknown.i.mnemonic}' has effects that instrumented code does not see"
-        if "sync" in watch.checks and (misused := self._first(kernel, uses_mbarriers, expected=True)) is not None:
-            return f"'{misused.i.mnemonic}' may misuse an mbarrier, which instrumented code does not look at"
+        if "sync" in watch.checks and (reason := self._mbarrier_doubt(kernel)):
+            return reason
         if kernel.shadow is not None and kernel.shadow.doubts:
             return next(iter(kernel.shadow.doubts))
         if kernel.several:
@@ -245,6 +245,13 @@ class Prefilter:
         if "sync" in watch.checks and kernel.clock_words and len(kernel.reductions) > 1:
             return "barriers with different reductions may be mixed"
         return self._doubt_of_one_run(kernel, watch, options)
+
+    def _mbarrier_doubt(self, kernel: CheckedKernel) -> str | None:
+        """Why instrumented code does not see all misuse of mbarriers; None if it does."""
+        used = self._first(kernel, uses_mbarriers, expected=True)
+        if used is None or kernel.watches_mbarriers:
+            return None
+        return f"no thread waits for the mbarriers of '{used.i.mnemonic}', and instrumented code does not follow them"
 
     def _doubt_of_one_run(self, kernel: CheckedKernel, watch: Watch, options: LaunchOptions) -> str | None:
         """Why one run, in which copies end at once, does not answer for those that are asked for; None if it does."""

@@ -10,6 +10,7 @@ from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory import mbarrier_checks
 from ptxvm.engine.jit.memory.pending_copies import header_size
 from ptxvm.engine.jit.memory.tags import EPOCH, LAST, NEVER
 from ptxvm.engine.jit.node.context import KernelContext
@@ -48,7 +49,9 @@ def _new_epoch(kernel: KernelContext) -> str:
         return ""
     _define(kernel, kernel.shadow)
     if kernel.clocked:
-        return "  call void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared, i64 %slot)\n"
+        return "  call void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared, i64 %slot)\n" + mbarrier_checks.cta_begins(
+            kernel
+        )
     size = GRAIN * -(-kernel.shared_together // kernel.shadow.grain[True])
     is_first = "  %is.first = icmp eq i64 %slot, 0\n" if kernel.cluster_size > 1 else ""
     begins = "%is.first" if is_first else "true"

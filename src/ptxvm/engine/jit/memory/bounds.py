@@ -9,7 +9,15 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
-from ptxvm.engine.jit.memory import allocation_search, gather_checks, index_checks, lane_ends, slow_path, variable_bounds
+from ptxvm.engine.jit.memory import (
+    allocation_search,
+    gather_checks,
+    index_checks,
+    lane_ends,
+    mbarrier_checks,
+    slow_path,
+    variable_bounds,
+)
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
 from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
@@ -36,6 +44,7 @@ class Bounds:
             return self.code.emit(f"getelementptr i8, ptr %params, i64 {raw.bank}")
         if self.at.kernel.trusted:
             return self.addressing.pointer(space, raw) if isinstance(raw, Affine) and not raw.terms else ""
+        mbarrier_checks.spared(self.at, access, space, raw, self.addressing, size)
         span = self._span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
         if self.at.kernel.tagged and space not in WINDOWS and self._is_anywhere(raw):

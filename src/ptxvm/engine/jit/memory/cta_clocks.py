@@ -16,7 +16,9 @@ after the other.  The warps of a cluster are numbered CTA by CTA.
     1184    the row of that barrier when it opened last
     1216    the rows of the barriers of each CTA
     ...     the rows of each of them when it opened last
-    ...     the rows of each mbarrier, of 8 bytes of shared memory: of this phase, and of the last one
+    ...     the rows of each mbarrier, of 8 bytes of shared memory: of this phase, of the last one, and, where phases may be
+            missed, the clock of each warp when it first found the last one over
+    ...     what the check `sync` knows of mbarriers (`memory.mbarrier_checks`)
 
 An mbarrier passes on what whole warps know that arrive (PTX 9.7.13.15.13), and of some lanes of a warp what all its lanes
 know; a warp learns it if all its lanes find the phase over.  `bar.warp.sync` of a whole warp lets its lanes know each other.
@@ -33,6 +35,7 @@ from ptxvm.engine.jit.abi.cta_barriers import BARRIERS, CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.lane_values import Raw
 from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory import mbarrier_checks
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.tags import EPOCH, LAST
 from ptxvm.engine.jit.node.context import KernelContext
@@ -48,14 +51,26 @@ NOW, KNOWN = ROW, 2 * ROW
 CLOCKS = slice(NOW, KNOWN)
 REMOTE = KNOWN + ROW * ROW
 MUST_WAIT, OF_CLUSTER, OF_CLUSTER_PHASE, OF_BARRIERS = (REMOTE + n * ROW for n in range(1, 5))
-MBARRIER = 8  # bytes
 MOST_STALLED = 1 << 15  # passes over warps that wait for each other; then they are suspected to wait for another CTA
 MOST_GROUPS = 10  # for which a tag has a bit
+LOOK = "  call void @ptxvm.clocks.look(ptr %clocks, i32 %warp, i32 %found, <32 x i32> %offsets)"
+JUDGE = """\
+  %looks = getelementptr i8, ptr %row, i64 256
+  %looked = load <32 x i32>, ptr %looks, align 64
+  store <32 x i32> zeroinitializer, ptr %looks, align 64
+  %unknown = icmp ugt <32 x i32> %looked, %more
+  %unknown.bits = bitcast <32 x i1> %unknown to i32
+  %late = icmp ne i32 %unknown.bits, 0"""
 
 
 def words(kernel: KernelContext) -> int:
     """The size of the table."""
-    return _of_mbarriers(kernel) + (2 * ROW * _mbarriers(kernel) * kernel.cluster_size if kernel.polls else 0)
+    return _of_checks(kernel) + mbarrier_checks.words(kernel)
+
+
+def _of_checks(kernel: KernelContext) -> int:
+    """Where the table of the checks of mbarriers begins."""
+    return _of_mbarriers(kernel) + (_mbarrier_words(kernel) * kernel.mbarriers * kernel.cluster_size if kernel.polls else 0)
 
 
 def _of_phases(kernel: KernelContext) -> int:
@@ -66,9 +81,9 @@ def _of_mbarriers(kernel: KernelContext) -> int:
     return _of_phases(kernel) + BARRIERS * ROW * kernel.cluster_size
 
 
-def _mbarriers(kernel: KernelContext) -> int:
-    """The most mbarriers of a CTA."""
-    return kernel.shared_size // MBARRIER + 1
+def _mbarrier_words(kernel: KernelContext) -> int:
+    """The words of the rows of an mbarrier."""
+    return (3 if kernel.judges_phases else 2) * ROW
 
 
 def row(at: NodeBuilder) -> str:
@@ -149,14 +164,20 @@ def functions(kernel: KernelContext) -> str:
         of_barriers=OF_BARRIERS,
         of_phases=_of_phases(kernel),
         of_mbarriers=_of_mbarriers(kernel),
-        mbarriers=_mbarriers(kernel),
+        mbarriers=kernel.mbarriers,
+        mbarrier_words=_mbarrier_words(kernel),
+        mbarrier_bytes=4 * _mbarrier_words(kernel),
+        look=LOOK if kernel.judges_phases else "",
+        judge=JUDGE if kernel.judges_phases else "  %late = or i1 false, false",
         most_stalled=MOST_STALLED,
         rows=(_of_mbarriers(kernel) - REMOTE) // ROW,
         cta_size=kernel.cta_size,
         sync="true" if "sync" in checks else "false",
         race="true" if "race" in checks else "false",
     )
-    return runtime("cta_clocks", **parts) + (runtime("cluster_clocks", **parts) if kernel.meets_cluster else "")
+    of_cluster = runtime("cluster_clocks", **parts) if kernel.meets_cluster else ""
+    looks = runtime("clocks_looks", now=NOW, behind=2 * 4 * ROW) if kernel.judges_phases else ""
+    return runtime("cta_clocks", **parts) + of_cluster + looks + mbarrier_checks.functions(kernel, _of_checks(kernel))
 
 
 def cluster_reached(at: NodeBuilder, raw: Raw) -> None:

@@ -53,7 +53,7 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> LoadRun | Non
         return None
     whole_addresses = kernel.image.memory.address_bits == 64 and kernel.cluster_size == 1
     suits = kernel.scalar or lane_chunks.suits(size, EXTENTS[0] // size)
-    if kernel.tagged or space not in SPACES or not whole_addresses or not suits:
+    if kernel.tagged or kernel.watches_mbarriers or space not in SPACES or not whole_addresses or not suits:
         return None
     extents = SCALAR_EXTENTS if kernel.scalar else EXTENTS
     found = _around(at, own[1], space, extents[0], size)

@@ -21,6 +21,7 @@ from ptxvm.engine.jit.memory import (
     cta_clocks,
     in_windows,
     joined_loads,
+    mbarrier_checks,
     prefetches,
     row_windows,
     streaming_stores,
@@ -33,6 +34,7 @@ from ptxvm.engine.jit.node.host_queries import IsInSpace, PhaseGoesOn, ReplicaDi
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Access, Verb
+from ptxvm.isa.mbarrier import must_not_complete
 from ptxvm.machine import settings
 from ptxvm.machine.image import Placement
 from ptxvm.machine.window import NOWHERE, RANK
@@ -174,7 +176,9 @@ class Memory(Port):
         pointer = self.bounds.checked(self.access, space, raw, size)
         self._count(address.raw)
         if self._follows_mbarriers(space):
-            cta_clocks.mbarrier_made(self.at, self.access, self._offsets(raw))
+            offsets = self._offsets(raw)
+            mbarrier_checks.made(self.at, self.access, offsets, self.alg.vector(type, values[0].raw))
+            cta_clocks.mbarrier_made(self.at, self.access, offsets)
         self.at.dirty = True
         llvm = scalar_type(type)
         uniform = all(isinstance(v.raw, Affine) and not v.raw.terms for v in values)
@@ -248,7 +252,11 @@ class Memory(Port):
         raw = self._before_update(space, type, address, 1, attributes)
         old = atomics.updated(self.at, self.bound.i.mnemonic, type, self.access, raw, update, operands)
         if self._follows_mbarriers(self.access.space):
-            cta_clocks.mbarrier_signalled(self.at, self.access, self._offsets(raw), self.alg.vector(type, old.raw))
+            offsets, before = self._offsets(raw), self.alg.vector(type, old.raw)
+            after = self.alg.vector(type, update(old, *operands).raw)
+            completes = not must_not_complete(self.bound.i)
+            mbarrier_checks.updated(self.at, self.access, offsets, (before, after), completes=completes)
+            cta_clocks.mbarrier_signalled(self.at, self.access, offsets, before)
         return old
 
     def atomic_vector(
@@ -272,7 +280,7 @@ class Memory(Port):
         return raw
 
     def _follows_mbarriers(self, space: Space) -> bool:
-        """Is the access one of an mbarrier, whose phases order others under the check for races?
+        """Is the access one of an mbarrier, whose phases order others, under the checks for races and of synchronisation?
 
         Where no thread tests a phase, no phase orders anything, and the clocks have no rows for mbarriers.
         """
@@ -371,10 +379,13 @@ class Memory(Port):
             self._poll(over)
         self.access = Access.of(Verb.READ, space, u64, mbarrier=MbarrierStep.TEST)
         space, raw = self._where(space, address, u64.bytes)
-        function = self.bound.function
-        if self._follows_mbarriers(space) and function is not None and self.bound not in self.at.kernel.faint(function):
-            acquires = attributes.get("order") is Order.ACQUIRE
-            cta_clocks.phase_over(self.at, self._offsets(raw), self.at.bits_of(over.raw), acquires=acquires)
+        if not self._follows_mbarriers(space):
+            return
+        offsets, found = self._offsets(raw), self.at.bits_of(over.raw)
+        mbarrier_checks.tested(self.at, offsets, found, self.alg.vector(u64, state.raw) if state is not None else None)
+        kernel, function = self.at.kernel, self.bound.function
+        if kernel.judges_phases or (function is not None and self.bound not in kernel.faint(function)):
+            cta_clocks.phase_over(self.at, offsets, found, acquires=attributes.get("order") is Order.ACQUIRE)
 
     def _let_others_run(self, over: Value) -> None:
         """End the time slice at the end of a spin loop if a lane finds that a phase goes on: other warps must end it."""

@@ -35,6 +35,7 @@ from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.engine.jit.values.shared_meanings import SharedMeanings
 from ptxvm.engine.loops import Loop, loops
 from ptxvm.isa.cta_barrier import reduction
+from ptxvm.isa.mbarrier import BYTES as MBARRIER
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import window
 from ptxvm.machine.allocation import GRAIN, Allocation
@@ -321,6 +322,21 @@ class KernelContext:
     def polls(self) -> bool:
         """Does instrumented code test phases of mbarriers?  Then warps of a CTA yield to each other."""
         return self.shadow is not None and self.analysis.polls
+
+    @property
+    def watches_mbarriers(self) -> bool:
+        """Does a check look for misuse of mbarriers, and can instrumented code do so?"""
+        return self.polls and self.clocked and self.shadow is not None and "sync" in self.shadow.checks
+
+    @property
+    def judges_phases(self) -> bool:
+        """Do the checks ask if a thread that waits for a phase may come so late that the next one is over as well?"""
+        return self.watches_mbarriers and self.tagged and self.shadow is not None and self.shadow.race
+
+    @property
+    def mbarriers(self) -> int:
+        """The most mbarriers of a CTA."""
+        return self.shared_size // MBARRIER + 1
 
     @cached_property
     def unset_registers(self) -> UnsetRegisters | None:

@@ -301,9 +301,7 @@ body:
   %fewer = and i32 %rest, %less
   %offset = extractelement <32 x i32> %offsets, i32 %lane
   %own = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %warp, i32 %offset)
-  store <32 x i32> zeroinitializer, ptr %own, align 64
-  %last = getelementptr i8, ptr %own, i64 128
-  store <32 x i32> zeroinitializer, ptr %last, align 64
+  call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 $mbarrier_bytes, i1 false)
   br label %head
 end:
   ret void
@@ -316,7 +314,7 @@ entry:
   %rank = udiv i32 %warp, $warps
   %before = mul i32 %rank, $mbarriers
   %number = add i32 %before, %of.cta
-  %first = mul i32 %number, 64
+  %first = mul i32 %number, $mbarrier_words
   %at = add i32 %first, $of_mbarriers
   %pointer = getelementptr i32, ptr %clocks, i32 %at
   ret ptr %pointer
@@ -355,7 +353,7 @@ entry:
   br label %head
 head:
   %rest = phi i32 [ %lanes, %entry ], [ %fewer, %on ]
-  %wrong = phi i1 [ %full, %entry ], [ %wrong.next, %on ]
+  %wrong = phi i1 [ %full, %entry ], [ %wrong.on, %on ]
   %none = icmp eq i32 %rest, 0
   br i1 %none, label %end, label %body
 body:
@@ -396,11 +394,14 @@ turn:
   %last = getelementptr i8, ptr %row, i64 128
   store <32 x i32> %more, ptr %last, align 64
   store <32 x i32> zeroinitializer, ptr %row, align 64
+$judge
+  %wrong.turn = or i1 %wrong.next, %late
   br label %on
 stay:
   store <32 x i32> %more, ptr %row, align 64
   br label %on
 on:
+  %wrong.on = phi i1 [ %wrong.turn, %turn ], [ %wrong.next, %stay ]
   br label %head
 end:
   %waited = getelementptr i8, ptr %clocks, i64 8
@@ -408,7 +409,8 @@ end:
   ret i1 %wrong
 }
 
-; Some lanes have found a phase over: the warp learns what its arrivals knew, if these are all its lanes.
+; Some lanes have found a phase over: the warp learns what its arrivals knew, if these are all its lanes.  $$look are the lines that
+; note when it first looked.
 define internal void @ptxvm.clocks.over(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets, i32 %over, i1 %acquires) #0 {
 entry:
   %found = and i32 %lanes, %over
@@ -417,6 +419,7 @@ entry:
 some:
   %waited = getelementptr i8, ptr %clocks, i64 8
   store i32 0, ptr %waited, align 8
+$look
   %of.cta = urem i32 %warp, $warps
   %is.last = icmp eq i32 %of.cta, $last_warp
   %all.lanes = select i1 %is.last, i32 $last_lanes, i32 -1

@@ -26,6 +26,7 @@ class CheckedKernel:
     address_bits: int
     loses_local: bool  # local memory may be read before it is written, and nothing marks what is
     clock_words: int  # of the clocks of warps; 0 where they have none
+    watches_mbarriers: bool  # for misuse
     reductions: tuple[str, ...]  # of its barriers
     copies_size: int  # of the log of asynchronous copies, in bytes; 0 where there is none
 
@@ -37,7 +38,7 @@ class CheckedKernel:
             kernel.function, functions, kernel.instructions, kernel.shadow, unset,
             unset.size(kernel.warps_together) if unset is not None else 0, kernel.several, kernel.image.memory.address_bits,
             kernel.uses_local and not kernel.marks_local, cta_clocks.words(kernel) if kernel.clocked else 0,
-            kernel.reductions, pending_copies.log_size(kernel) if kernel.logs_copies else 0,
+            kernel.watches_mbarriers, kernel.reductions, pending_copies.log_size(kernel) if kernel.logs_copies else 0,
         )  # fmt: skip
 
     def know_doubts(self, before: CheckedKernel | None) -> None:

@@ -118,9 +118,56 @@ def test_memory_is_checked_without_clocks(quick):
     assert quick()
 
 
-def test_misuse_is_left_to_the_exact_checker(quick):
-    assert launched(FINE["one fills, another takes"], check=("sync",)) == []
-    assert not quick()
+@pytest.mark.parametrize("check", [("sync",), ("sync", "race"), "all"])
+@pytest.mark.parametrize("name", FINE)
+def test_mbarriers_that_are_used_well_are_cleared(name, check, quick):
+    case = FINE[name]
+    if name == "one that does not wait goes on":
+        case = ([FILL + ARRIVE, *case[0][1:]], *case[1:])
+    assert launched(case, check=check) == []
+    assert quick()
+
+
+MEET = "bar.sync 1, 32;"
+ONE = "setp.eq.u32 %p3, %lane, 0;"
+ARRIVES = "mbarrier.arrive.shared.b64 %s, [full];"
+TESTS = "mbarrier.test_wait.shared.b64 %p1, [{}], %s;"
+MISUSE = {  # by one warp, of mbarriers for 32 arrivals and for 1: PTX 9.7.13.15 has the rules
+    "there is none": "mbarrier.arrive.shared.b64 _, [m];",
+    "a test of what is none": "mbarrier.test_wait.parity.shared.b64 %p1, [m], 1;",
+    "made twice": f"{ONE} @%p3 mbarrier.init.shared.b64 [full], 32;",
+    "made for none": f"{ONE} @%p3 mbarrier.init.shared.b64 [m], %r0;",
+    "nothing to invalidate": f"{ONE} @%p3 mbarrier.inval.shared.b64 [m];",
+    "used when it is no more": f"{ONE} @%p3 mbarrier.inval.shared.b64 [full]; {MEET} {ARRIVES}",
+    "read": "ld.shared.u8 %r1, [full+7];",
+    "written in part": f"{ONE} @%p3 st.shared.u32 [full+4], 1;",
+    "read by a generic address": "mov.u64 %g, full; cvta.shared.u64 %g, %g; ld.u32 %r1, [%g+4];",
+    "updated": "red.shared.add.u32 [empty], 1;",
+    "too many arrivals": "mbarrier.arrive.noComplete.shared.b64 %s, [full], 2;",
+    "an arrival that must not end the phase": "mbarrier.arrive.noComplete.shared.b64 %s, [full], 1;",
+    "nobody found the phase over": f"{ARRIVES} {MEET} {ARRIVES}",
+    "too many transactions": f"{ONE} @%p3 mbarrier.expect_tx.relaxed.cta.shared.b64 [full], 1048575; "
+    "@%p3 mbarrier.expect_tx.relaxed.cta.shared.b64 [full], 8;",
+    "a state that no arrival gave": f"mov.u64 %s, 1; {TESTS.format('full')}",
+    "the state of another one": f"{ARRIVES} {MEET} {TESTS.format('empty')}",
+    "a state of two phases ago": f"{ARRIVES} mov.u64 %g, %s; {TESTS.format('full')} {MEET} "
+    f"{ONE} @%p3 mbarrier.arrive.noComplete.shared.b64 %s, [full], 31; @%p3 {ARRIVES} "
+    f"{MEET} mov.u64 %s, %g; {TESTS.format('full')}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISUSE)
+def test_misuse_is_left_to_the_exact_checker(name, quick):
+    """A second warp waits as it should, or nothing is looked at."""
+    head = HEAD.replace(".b64 %g;", ".b64 %g, %s;")
+    roles = [MISUSE[name], "mbarrier.test_wait.parity.shared.b64 %p1, [empty], 1;"]
+    text = head.replace("FULL", "32").replace("EMPTY", "1") + by_warp(roles)
+    found = {}
+    for engine in ("jit", "interp"):
+        result = ptxvm.load(text).kernel().launch(1, 64, [np.zeros(64, np.uint32)], engine=engine, check=("sync",))
+        found[engine] = [str(each) for each in result.findings]
+        assert engine == "interp" or not quick()
+    assert found["jit"] == found["interp"] != []
 
 
 def test_an_mbarrier_at_a_generic_address_is_left_to_the_exact_checker(quick):
