@@ -121,7 +121,7 @@ class CodeCache:
         data = object_code(text, tier, background=background)
         took = time.perf_counter() - began
         log.debug("%s, %s for %s: compiled in %.3f s", facts.name, kind, wanted.block, took)
-        linked, code = link(data, kind.entry, facts.name, libraries.needed(text), tier)
+        linked, code = link(data, kind.entry, facts.name, libraries.needed(text), tier, self.store)
         if code is not None and self.store is not None and not wanted.checks:
             self.store.put(self.key(wanted, kind), packed(facts, code, tier))
         return Version(facts, linked, linked.address(kind.entry), tier, took)
@@ -186,11 +186,16 @@ def _beside_signals(text: str, tier: Tier) -> bytes:
 
 
 def link(
-    data: bytes, entry: str, name: str, needed: Sequence[str] = (), tier: Tier = Tier.BEST
+    data: bytes,
+    entry: str,
+    name: str,
+    needed: Sequence[str] = (),
+    tier: Tier = Tier.BEST,
+    store: disk_cache.DiskCache | None = None,
 ) -> tuple[Loaded | LinkedObject, FlatCode | None]:
     """The code of an object file, in memory, and in the form that is kept on disk; None where it has none.
 
-    The libraries that are `needed` are joined to it.
+    The libraries that are `needed` are joined to it; a cache may keep them.
     """
     from ptxvm.engine.jit.objects import library_code  # noqa: PLC0415 - code that is ready needs none
     from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415 - ... of these
@@ -198,7 +203,7 @@ def link(
     compiled = functools.partial(object_code, background=False)
     try:
         code = flatten(data)
-        parts = {each: library_code.code_of(each, tier, compiled, ourselves()) for each in needed}
+        parts = {each: library_code.code_of(each, tier, compiled, ourselves(), store) for each in needed}
         code = library_code.joined(code, parts) if parts else code
     except NotFlatError as reason:  # on processors that the linker does not know
         from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415

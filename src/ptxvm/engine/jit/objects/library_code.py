@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.ir.libraries import LIBRARIES
-from ptxvm.engine.jit.objects import disk_cache
 from ptxvm.engine.jit.objects.cache_entry import packed_code, unpacked_code
+from ptxvm.engine.jit.objects.disk_cache import DiskCache
 from ptxvm.engine.jit.objects.elf import flatten
 from ptxvm.engine.jit.objects.loader import FlatCode
 
@@ -35,32 +35,33 @@ def object_of(name: str, tier: Tier, compiled: Compile) -> bytes:
     return found
 
 
-def code_of(name: str, tier: Tier, compiled: Compile, sources: str) -> FlatCode:
-    """The code of a library; `sources` is a digest of what it depends on beside its name."""
+def code_of(name: str, tier: Tier, compiled: Compile, sources: str, store: DiskCache | None) -> FlatCode:
+    """The code of a library, which a cache may keep; `sources` is a digest of what it depends on beside its name.
+
+    Code is compiled in the background, too, where the environment may no longer be the one that the cache was opened in.
+    """
     key = name, max(tier, LEAST)
     with _LOCK:
         found = _FOUND.get(key)
     if found is None:
         entry = Digest().add(repr((*key, sources))).text
-        found = kept(entry)
+        found = kept(entry, store)
         if found is None:
             found = flatten(object_of(name, tier, compiled))
-            keep(entry, found)
+            keep(entry, found, store)
         with _LOCK:
             _FOUND[key] = found
     return found
 
 
-def kept(key: str) -> FlatCode | None:
-    """The code alone that an entry of the disk cache has."""
-    store = disk_cache.from_environment()
+def kept(key: str, store: DiskCache | None) -> FlatCode | None:
+    """The code alone that an entry of a cache has."""
     data = None if store is None else store.get(key)
     return None if data is None else unpacked_code(data)
 
 
-def keep(key: str, code: FlatCode) -> None:
-    """Keep code alone in the disk cache."""
-    store = disk_cache.from_environment()
+def keep(key: str, code: FlatCode, store: DiskCache | None) -> None:
+    """Keep code alone in a cache."""
     if store is not None:
         store.put(key, packed_code(code))
 

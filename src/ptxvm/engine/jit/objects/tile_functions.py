@@ -10,6 +10,7 @@ from ptxvm.engine.jit.abi.tile_product import CALL, TileFunction, TileProduct
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.objects.code_cache import link, object_code, ourselves
+from ptxvm.engine.jit.objects.disk_cache import from_environment
 from ptxvm.engine.jit.objects.library_code import keep, kept
 from ptxvm.engine.jit.objects.loader import Loaded
 
@@ -33,7 +34,7 @@ def _key(tile: TileProduct) -> str:
 
 
 def _from_disk(tile: TileProduct) -> tuple[TileFunction, object] | None:
-    code = kept(_key(tile))
+    code = kept(_key(tile), from_environment())
     if code is None:
         return None
     loaded = Loaded(code)
@@ -51,5 +52,5 @@ def _compiled(tile: TileProduct) -> tuple[TileFunction, object] | None:
         return None
     linked, code = link(object_code(module_text(unit), Tier.BEST, background=False), NAME, NAME)
     if code is not None:
-        keep(_key(tile), code)
+        keep(_key(tile), code, from_environment())
     return CALL(linked.address(NAME)), linked

@@ -11,6 +11,7 @@ import ptxvm
 from ptxvm.engine.jit.ir import libraries
 from ptxvm.engine.jit.objects import codegen, library_code
 from ptxvm.engine.jit.objects.loader import FlatCode
+from ptxvm.machine import settings
 
 KERNEL = """
 .version 8.0
@@ -77,6 +78,19 @@ def test_a_function_is_kept_on_disk(compiled: list[str], tmp_path: Path, monkeyp
     assert len(compiled) == before + 1
     run(5)  # with the function in it, as it was kept
     assert len(compiled) == before + 1
+
+
+def test_libraries_are_kept_in_the_cache_of_the_kernel(
+    compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code is compiled in the background, too: the environment may be another by then, and wrong."""
+    monkeypatch.setenv("PTXVM_CACHE", str(tmp_path))
+    kernel = ptxvm.load(KERNEL.replace("FACTOR", "0x03030303")).kernel("k")
+    _ = kernel.module.jit
+    monkeypatch.setenv("PTXVM_CACHE_SIZE", "many")
+    monkeypatch.setattr(settings, "check", lambda: None)  # which a launch asks, and the background does not
+    kernel.launch(1, 32, [np.zeros((32, 4), np.int32)], engine="jit")
+    assert len({*tmp_path.rglob("*.kernel")}) == 1 + len(libraries.needed(compiled[0]))
 
 
 def test_a_linker_of_llvm_has_the_function_too(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
