@@ -16,6 +16,7 @@ from ptxvm.api import Kernel, load
 from ptxvm.campaign.random_kernels.columns import COLUMN, by_column
 from ptxvm.campaign.random_kernels.kernels import DOUBLES_AT, SIZE, STRIDE, Launch, RandomKernel, Watch
 from ptxvm.campaign.random_kernels.memory import INPUT
+from ptxvm.campaign.random_kernels.operand_classes import SLOTS, SPECIAL
 from ptxvm.campaign.random_kernels.rows import ROWS
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.jit.run.tiering import policy
@@ -177,7 +178,7 @@ class Memory:
     def __init__(self, random: RandomKernel, launch: Launch) -> None:
         self.random, self.launch = random, launch
         threads = launch.ctas * random.threads
-        inputs, work = words(launch.seed, INPUT // 4), words(launch.seed + 1, threads * STRIDE // 4)
+        inputs, work = read_only(launch.seed), words(launch.seed + 1, threads * STRIDE // 4)
         rows = words(launch.seed + 2, ROWS // 4).view(np.uint8)[: ROWS - launch.skew] if random.has_rows else UNUSED
         columns = words(launch.seed + 3, 4 * -(-threads * COLUMN // 16)).view(np.uint8) if random.has_columns else UNUSED
         self.first = [inputs, work, np.zeros(17, np.uint64), np.zeros(threads * SIZE, np.uint8), rows, columns]
@@ -203,6 +204,12 @@ class Memory:
             "shared": shared.view(np.uint8).reshape(-1, 8),
             "columns": by_column(columns, threads) if self.random.has_columns else columns.reshape(1, -1),
         }
+
+
+def read_only(seed: int) -> Array:
+    """What all threads read and none writes: slots of special numbers, and words."""
+    slots = np.random.default_rng(seed).choice(np.array(SPECIAL, np.uint64), SLOTS).view(np.uint32)
+    return np.concatenate([slots, words(seed, INPUT // 4 - slots.size)])
 
 
 def words(seed: int, count: int) -> Array:

@@ -14,6 +14,7 @@ from random import Random
 
 from ptxvm.analysis.check import analyse, check_tree
 from ptxvm.analysis.incremental import IncrementalChecker
+from ptxvm.campaign.fuzz.constants import another
 from ptxvm.diagnostics import FORMATS, Diagnostic, render
 from ptxvm.syntax import parse, print_module
 from ptxvm.syntax.lexer import END, Tokens
@@ -32,7 +33,7 @@ DEPTHS = (2,) * 8 + (30,) * 4 + (400, 2000)
 """How often a bracket is doubled: many times seldom, which takes as long as ten other cases."""
 MARKS = "\u202e\ufeff\x85\u2028\x0b\xa0\u00b2\u0661\u212a\U0001d54f"
 """Ends of lines, blanks, digits and letters of Unicode, which are none of PTX."""
-WEIGHTS = (7, 2, 1)  # of usual changes, of unusual ones, and of those of modifiers
+WEIGHTS = (7, 2, 1, 1)  # of usual changes, of unusual ones, and of those of modifiers and of numbers
 MISPLACED = "P0105"  # a directive in a wrong place is understood nevertheless
 CHANGES = (1, 1, 1, 2, 2, 3, 4, 6)
 LONGEST = 30_000  # characters of a text
@@ -48,7 +49,7 @@ def mutated(text: str, other: str, random: Random) -> str:
     foreign = tokens(other)
     for _ in range(random.choice(CHANGES)):
         if pieces:
-            (change,) = random.choices([changed, unusual, crossed], WEIGHTS)
+            (change,) = random.choices([changed, unusual, crossed, renumbered], WEIGHTS)
             pieces = change(pieces, foreign, random)
     return "".join(pieces)[:LONGEST]
 
@@ -119,6 +120,26 @@ def unusual(pieces: Sequence[str], _: Sequence[str], random: Random) -> list[str
     return [*pieces[:number], f"{random.choice(NUMBERS)} ", *pieces[number + 1 :]]
 
 
+def renumbered(pieces: Sequence[str], _: Sequence[str], random: Random) -> list[str]:
+    """The tokens with another number, or one in place of a register where there is none."""
+    names = [n for n, each in enumerate(pieces) if each.startswith("%")]
+    places = [n for n, each in enumerate(pieces) if each[:1].isdigit()] or names
+    return replaced(pieces, random.choice(places), another, random) if places else [*pieces]
+
+
+def renamed(pieces: Sequence[str], foreign: Sequence[str], random: Random) -> list[str]:
+    """The tokens with another register, of any type."""
+    names = [each.rstrip() for each in (*pieces, *foreign) if each.startswith("%")]
+    places = [n for n, each in enumerate(pieces) if each.startswith("%")]
+    return replaced(pieces, random.choice(places), lambda _, random: random.choice(names), random) if places else [*pieces]
+
+
+def replaced(pieces: Sequence[str], at: int, new: Callable[[str, Random], str], random: Random) -> list[str]:
+    """The tokens with another one in a place, and the same blanks behind it."""
+    word = pieces[at].rstrip()
+    return [*pieces[:at], new(word, random) + pieces[at][len(word) :], *pieces[at + 1 :]]
+
+
 def statement_end(pieces: Sequence[str], at: int) -> int:
     """The first place behind the next `;`, or the end."""
     return next((n + 1 for n in range(at, len(pieces)) if pieces[n].startswith(";")), len(pieces))
@@ -182,6 +203,8 @@ def assert_rendered(source: Source, _: Module, whole: Sequence[Diagnostic]) -> N
 
 
 WAYS: Sequence[Way] = (assert_read_back, assert_read_in_parts, assert_edited, assert_rendered)
+LEARNING: Sequence[Way] = (assert_read_in_parts, assert_edited)
+"""Those in which the reader uses what it has learned of other statements."""
 
 
 @cache

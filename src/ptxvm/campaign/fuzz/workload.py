@@ -40,6 +40,8 @@ HAS_CORPUS = (Kind.TEXT, Kind.KERNELS)
 COMPILES = (Kind.KERNELS, Kind.ENGINES, Kind.LITMUS)
 OTHER = "other"
 """The parameter of a job that is mutated: another text of the corpus.  Without it the text is run as it stands."""
+ECHOES = 8
+"""One module of statements of so many has some that resemble others."""
 CASES = {Kind.STATEMENTS: 64}
 """The cases of a job, where they are more than one."""
 
@@ -72,9 +74,9 @@ class FuzzWorkload:
 
                 return job.text or random_test(self.seed + job.number), []
             case Kind.STATEMENTS:
-                from ptxvm.campaign.fuzz.statements import module  # noqa: PLC0415
+                from ptxvm.campaign.fuzz import echoes, statements  # noqa: PLC0415
 
-                return job.text or module(job.number, self.seed), []
+                return job.text or (echoes if self.resembles(job.number) else statements).module(job.number, self.seed), []
             case _ if other is None:
                 return job.text or "", []
             case Kind.TEXT:
@@ -106,12 +108,15 @@ class FuzzWorkload:
                 confirm(made, abs(number))
         return ()
 
-    @staticmethod
-    def checked(made: str, number: int) -> set[str]:
+    def resembles(self, number: int) -> bool:
+        """Does the module of a number have statements that resemble others in it?"""
+        return self.kind is Kind.STATEMENTS and number % ECHOES == 0
+
+    def checked(self, made: str, number: int) -> set[str]:
         """Check a text: the codes of its diagnostics, and of some texts the lines that ran."""
         from ptxvm.campaign.fuzz import text  # noqa: PLC0415
 
-        ways = None if number == TRIAL else text.ways_of(number)
+        ways = None if number == TRIAL else text.LEARNING if self.resembles(number) else text.ways_of(number)
         codes: set[str] = set()
 
         def work() -> None:

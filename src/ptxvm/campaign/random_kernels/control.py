@@ -9,6 +9,7 @@ from ptxvm.campaign.random_kernels import clusters, strategies as st
 from ptxvm.campaign.random_kernels.columns import column
 from ptxvm.campaign.random_kernels.compiled import counted, reduction, tile, walk
 from ptxvm.campaign.random_kernels.memory import DOUBLES, WIDE, WRAPS, access, atomic, copy, row
+from ptxvm.campaign.random_kernels.operand_classes import on_class
 from ptxvm.campaign.random_kernels.parts import ALL, MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
 from ptxvm.campaign.random_kernels.rows import row_walk
 from ptxvm.campaign.random_kernels.shared import bulk_copy, cells, histogram, tickets
@@ -246,7 +247,7 @@ def simple(setting: Setting) -> list[Strategy[Statement]]:
     """Statements of lanes by themselves, without blocks."""
     stray, some = setting.stray, setting.families
     families = {
-        Family.VALUES: [*[pure()] * 4, filled(MOVES), filled(WRAPS)],
+        Family.VALUES: [*[pure()] * 4, *[on_class()] * 4, filled(MOVES), filled(WRAPS)],
         Family.MEMORY: [*[access(stray=stray)] * 2, row(), row(), filled(DOUBLES), copy()],
         Family.ATOMICS: [atomic(), atomic(), filled(WIDE, NOBODY)],
         Family.COLUMNS: [*[column(stray=stray)] * 2],

@@ -28,6 +28,7 @@ from ptxvm.campaign.random_kernels.compiled import FEW, MANY
 from ptxvm.campaign.random_kernels.control import Family, Setting, block
 from ptxvm.campaign.random_kernels.memory import OWN, size_of
 from ptxvm.campaign.random_kernels.module_template import EARLY, FUNCTION, FUNCTIONS, OTHERS, RECURSION, TEMPLATE
+from ptxvm.campaign.random_kernels.operand_classes import on_class
 from ptxvm.campaign.random_kernels.parts import ALL, REGISTERS, Block, R, Shape, Statement, pure, written
 from ptxvm.campaign.random_kernels.shared import CELL, MORE
 from ptxvm.campaign.random_kernels.warps import ARRIVAL, LOCK
@@ -63,6 +64,8 @@ CROWDED = 64  # threads of a CTA of which more take long to have a lock in turn
 SHORT = 30  # lines of a body that may stand four times
 LONG, WORK = 80, 2000  # the lines of a body, and the instructions of a lane, at most: small kernels find more than large ones
 LAUNCHES = 8  # of each kernel
+INSTRUCTIONS = 20  # of a kernel that has nothing else, at most
+TIERS = [Tiering.AUTO, Tiering.QUICK, Tiering.BEST, Tiering.BEST]
 SIZES = [(2, 0, 6), (1, 1, 5), (2, 1, 4), (2, 1, 4), (2, 1, 6), (2, 2, 3), (1, 2, 4)]
 """How many pieces a kernel has at most, how deep its blocks are nested, and how many statements each has at most."""
 
@@ -193,7 +196,7 @@ def without(lines: Block, word: str) -> Block:
 
 def random_kernel(number: int) -> RandomKernel:
     """The random kernel of a number."""
-    return kernels().draw(Random(f"kernel {number}"))  # noqa: S311 - no secret
+    return st.one_of(kernels(), kernels(), straight_kernels()).draw(Random(f"kernel {number}"))  # noqa: S311 - no secret
 
 
 def kernel_of(text: str) -> RandomKernel:
@@ -246,7 +249,7 @@ def kernels(draw: st.Draw) -> RandomKernel:
     names = [f"%{letter}{n}" for letter, (_, count) in REGISTERS.items() for n in range(count)]
     dead = frozenset(draw(st.samples(names, draw(st.integers(0, len(names) // 2)))))
     watch = draw(st.sampled_from([*[Watch.NOTHING] * 4, Watch.PROFILE, Watch.PROFILE, Watch.CHECKS, Watch.SYNC]))
-    tier = draw(st.sampled_from([Tiering.AUTO, Tiering.QUICK, Tiering.BEST, Tiering.BEST]))
+    tier = draw(st.sampled_from(TIERS))
     runs = draw(launches(shape, 1 if locks else LAUNCHES, SKEWS[stray]))
     permutation = draw(st.sampled_from(PERMUTATIONS))
     in_clusters = "cluster" in written(body) or draw(st.integers(1, OTHERS_IN_CLUSTERS)) == 1
@@ -254,6 +257,14 @@ def kernels(draw: st.Draw) -> RandomKernel:
     if cluster is not None:
         runs = [replace(run, grid=multiple(run.grid, cluster)) for run in runs]
     return RandomKernel(body, functions, shape, runs, locks, leaves, dead, watch, stray, tier, permutation, cluster)
+
+
+@st.composite
+def straight_kernels(draw: st.Draw) -> RandomKernel:
+    """Instructions on operands of all classes, one after the other, on several data: soon compiled, and each result counts."""
+    shape = draw(st.sampled_from([each for each in SHAPES if prod(each) <= SMALL]))
+    body = draw(st.lists(on_class(), 4, INSTRUCTIONS))
+    return RandomKernel(body, [], shape, draw(launches(shape, LAUNCHES, SKEWS[False])), tier=draw(st.sampled_from(TIERS)))
 
 
 @st.composite

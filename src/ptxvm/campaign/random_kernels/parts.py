@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import ne
 
 from ptxvm.campaign.random_kernels import strategies as st
-from ptxvm.campaign.random_kernels.variants import Variant, instructions, variants_of
+from ptxvm.campaign.random_kernels.variants import Variant, variants_of, weighted
 from ptxvm.dataclass import dataclass
 
 Strategy = st.Strategy
@@ -78,41 +78,51 @@ def value(letter: str) -> Strategy[str]:
 
 
 @st.composite
-def operand(draw: st.Draw, case: Variant, name: str, *, reads: bool) -> str:
-    """What stands for an operand of an instruction."""
+def operand(draw: st.Draw, case: Variant, name: str, given: Source | None = None) -> str:
+    """What stands for an operand of an instruction: a register of the kernel, or one that is `given` for its letter."""
     if case.constant(name):
         return str(draw(st.integers(0, 255)))
     letter = draw(st.sampled_from(case.letters(name)))
-    if letter == "r" and reads and case.takes_constants(name):
-        return str(draw(value("r")))
-    if letter == "f" and reads and case.takes_constants(name):
-        return str(draw(value("f")))
+    if given is not None:
+        return given(letter)
+    if letter in "rf" and name in case.sources and case.takes_constants(name):
+        return str(draw(value(letter)))
     return str(draw(register(letter)))
 
 
 # ── instructions without effects ────────────────────────────────────────────────────────
 
+Source = Callable[[str], str]
+"""Gives a register for a letter."""
+
 
 @st.composite
 def pure(draw: st.Draw, letters: frozenset[str] = frozenset(REGISTERS)) -> Statement:
     """One instruction of the catalog, perhaps under a guard."""
-    chosen = draw(st.sampled_from(instructions(letters, carry="p" in letters)))
+    return Statement((draw(GUARD) if "p" in letters else "") + draw(instruction(letters=letters)))
+
+
+@st.composite
+def instruction(
+    draw: st.Draw, source: Source | None = None, result: Source | None = None, letters: frozenset[str] = frozenset(REGISTERS)
+) -> str:
+    """An instruction of the catalog that is a function of registers: of some letters, or what `source` and `result` give."""
+    chosen = draw(st.sampled_from(weighted(letters, carry="p" in letters)))
     case = draw(st.sampled_from(variants_of(chosen, letters)))
     texts = []
     for each in case.form.operands:
         if each.optional:
             break
-        text = draw(operand(case, each.name, reads=each.name in case.sources))
+        text = draw(operand(case, each.name, source if each.name in case.sources else result))
         if text.isdigit() and not case.allows({each.name: int(text)}):
             text = "0" if case.constant(each.name) else f"%{case.letters(each.name)[0]}0"
         if each.second and (not each.second_optional or draw(st.booleans())):
-            other = draw(operand(case, each.second, reads=False).filter(partial(ne, text)))
+            other = draw(operand(case, each.second, result).filter(partial(ne, text)))
             text = f"{text}|{other}"
         if each.negatable == "!" and draw(st.booleans()):
             text = f"!{text}"
         texts.append(text)
-    guard = draw(GUARD) if "p" in letters else ""
-    return Statement(f"{guard}{case.mnemonic} {', '.join(texts)};")
+    return f"{case.mnemonic} {', '.join(texts)};"
 
 
 MOVES = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from math import isqrt
 
 from ptxvm.algebra.types import Type
 from ptxvm.dataclass import dataclass
@@ -131,3 +132,9 @@ def instructions(letters: frozenset[str], *, carry: bool) -> list[Instruction]:
     """The instructions that have such variants; those with the carry, which does not outlive a call, only where asked for."""
     some = [i for i in ISA.instructions if checkable(i) and i.name not in OPEN and (carry or "cc" not in i.effects)]
     return [i for i in some if any(each.uses(letters) for each in legal(i))]
+
+
+@cache
+def weighted(letters: frozenset[str], *, carry: bool) -> list[Instruction]:
+    """The same, those with many variants several times: the types of a conversion are as many instructions."""
+    return [each for each in instructions(letters, carry=carry) for _ in range(isqrt(len(variants_of(each, letters))))]
