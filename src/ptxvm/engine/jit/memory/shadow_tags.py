@@ -33,7 +33,7 @@ from ptxvm.engine.jit.memory.lane_offsets import Chunk, constant_offsets, pieces
 from ptxvm.engine.jit.memory.local_marks import LocalMarks
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
-from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, STRONG, UNTAGGED
+from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, STRONG, UNTAGGED, WITHIN_CTA
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
@@ -298,13 +298,14 @@ class ShadowCheck(CellVectors):
     def _strong_lanes(self, raw: Raw, access: Access) -> None:
         """Check strong accesses, which do not suspect others of their kind."""
         self.shadow.scheduled = True
-        scope = access.scope or Scope.SYS
-        if scope not in WIDE and not (self.own or (self.in_cluster and scope is Scope.CLUSTER)):
-            self.shadow.doubts.add(f"strong accesses of scope .{scope} outside shared memory")
-        elif scope is Scope.CTA and self.at.kernel.cluster_size > 1 and access.mbarrier is None:
+        scope, alone = access.scope or Scope.SYS, self.at.kernel.cluster_size == 1
+        within = scope not in WIDE and not self.own and not self.in_cluster
+        if within and not alone:
+            self.shadow.doubts.add(f"strong accesses of scope .{scope} outside shared memory in a cluster")
+        elif scope is Scope.CTA and not alone and access.mbarrier is None:
             self.shadow.doubts.add("strong accesses of scope .cta in a cluster, to which those of other CTAs are weak")
         code, mask, count = self.code, self.at.active_vector(), self.width
-        llvm, kind = f"<{count} x i32>", STRONG + access.element.bit_length()
+        llvm, kind = f"<{count} x i32>", STRONG + access.element.bit_length() + (WITHIN_CTA if within else 0)
         mine = self.order.mine(range(count))
         for n in range(self.cells):
             cells = self._cells(raw, n)
@@ -319,7 +320,10 @@ class ShadowCheck(CellVectors):
             if self.at.kernel.logs_copies:
                 under_way = code.emit(f"icmp uge {llvm} {wrote}, {self.every(count, str(PENDING))}")
                 other = code.emit(f"or <{count} x i1> {other}, {under_way}")
-            self._suspect(count, code.emit(f"and <{count} x i1> {other}, {self.order.strong_unordered(count, wrote)}"), mask)
+            unordered = self.order.strong_unordered(count, wrote, within=within)
+            self._suspect(count, code.emit(f"and <{count} x i1> {other}, {unordered}"), mask)
+            if within:
+                self._suspect(count, self.order.of_another_cta(count, wrote), mask)
             if self.shadow.init and access.verb is not Verb.WRITE:
                 self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self.every(count, str(NEVER))}"), mask)
             read = self.at.gather("i32", self._reads(cells, count), mask)

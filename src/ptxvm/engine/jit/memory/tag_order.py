@@ -66,9 +66,12 @@ class TagOrder(CellVectors, ABC):
     def strong(self, count: int, wrote: str, kind: int) -> str:
         """The new tag of a strong write of some kind; that of the first CTA stays, since no other is ordered after it."""
 
-    def strong_unordered(self, count: int, wrote: str) -> str:
-        """Does a tag mean a write that is not ordered before this strong access, or outside of shared memory any write?"""
-        if self.own:
+    def strong_unordered(self, count: int, wrote: str, *, within: bool) -> str:
+        """Does a tag mean a write that is not ordered before this strong access?
+
+        Outside of shared memory any write is meant, unless the scope of the access is `within` the CTA.
+        """
+        if self.own or within:
             return self.unordered(count, wrote, None, writes=True)
         return self.of_the_grid(count, wrote)
 
