@@ -213,5 +213,5 @@ def test_what_compiled_code_decides_alone_is_not_interpreted(caplog):
     body = "mad.lo.u32 %r4, %r1, 4, %r2; and.b32 %r4, %r4, -4; or.b32 %r4, %r4, 0; st.shared.u32 [%r4], 1;"
     assert findings(body, "jit", block=4) == []
     assert not caplog.records
-    findings(CHOSEN + "st.shared.u32 [%r4], 1;", "jit")
+    findings(CHOSEN + "st.shared.u32 [c], %r4; ld.shared.u32 %r4, [c]; st.shared.u32 [%r4], 1;", "jit")
     assert "only a run tells which object the address of 'st.shared.u32' belongs to" in caplog.text

@@ -9,16 +9,17 @@ lanes that run it now (`activemask`) comes with the collectives: lanes that are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import cut_points, segments, successors
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import call_targets
-from ptxvm.engine.jit.cfg import liveness
+from ptxvm.engine.jit.cfg import liveness, pointer_marks
 from ptxvm.engine.jit.cfg.if_conversion import Region, regions
 from ptxvm.engine.jit.cfg.loops import repeated
 from ptxvm.engine.jit.cfg.nodes import BACK, SAVED, STACK, Frame, Node, asks_for_lanes, is_barrier, is_collective
@@ -46,6 +47,7 @@ class ControlFlowGraph:
         spinning: frozenset[Bound] = frozenset(),
         ordered: bool = False,
         deferred: bool = False,
+        marked: bool = False,
         body: Callable[[Function], Function] = in_registers,
     ) -> None:
         self.image, self.spinning, self._body = image, spinning, body
@@ -69,11 +71,25 @@ class ControlFlowGraph:
         self._fill(self._enter(kernel, None, None, 0))
         self._link()
         self._rank()
-        always = sum(1 << index for index in (*self.stack_registers, *self.module.values()))
+        self.marks: dict[int, int] = {}  # registers with addresses, and those with the marks of these
+        self.marked_accesses: Mapping[Bound, tuple[Register, Space]] = {}
+        if marked:
+            self._mark_pointers()
+        always = sum(1 << index for index in (*self.stack_registers, *self.module.values(), *self.marks.values()))
         liveness.find(self.nodes, always, deferred=deferred)
         for node in self.nodes:
             if node.wait >= 0 and not node.barrier and not general:  # lanes of a collective do not wait
                 node.successors.remove(node.wait)
+
+    def _mark_pointers(self) -> None:
+        """Give pointers to one of several variables registers for their marks, but in functions that stand once."""
+        frames = [frame for frame in self.frames if not frame.root.shared]
+        found = pointer_marks.marked_pointers(frame.body for frame in self.frames)
+        self.marks.update(pointer_marks.numbered(found, ((frame.body, frame.registers) for frame in frames), self.count))
+        self.count += len(self.marks)
+        own = {frame.body for frame in frames} - {frame.body for frame in self.frames if frame.root.shared}
+        inside = {bound for body in own for bound in body.instructions}
+        self.marked_accesses = {bound: pointer for bound, pointer in found.accesses.items() if bound in inside}
 
     def repeats(self, node: Node) -> bool:
         """Is the node part of a loop?"""

@@ -27,23 +27,27 @@ class KernelAnalysis:
         """With `registers`, parameters of calls are in registers where they can be."""
         self._body = cache(partial(translated, registers=registers))
         self.image, self.function, self.ordered, self.deferred = image, function, ordered, deferred
-        self._graphs: dict[bool, ControlFlowGraph] = {}
+        self._graphs: dict[tuple[bool, bool], ControlFlowGraph] = {}
         self._memory_dependent: dict[Function, int] = {}
         self._place_dependent: dict[Function, int] = {}
 
-    def graph(self, *, general: bool) -> ControlFlowGraph:
-        """The control flow graph; the `general` one is that of a version with a lane scheduler."""
-        if general not in self._graphs:
-            self._graphs[general] = ControlFlowGraph(
+    def graph(self, *, general: bool, marked: bool = False) -> ControlFlowGraph:
+        """The control flow graph; the `general` one is that of a version with a lane scheduler.
+
+        In a `marked` one pointers to one of several variables have marks.
+        """
+        if (general, marked) not in self._graphs:
+            self._graphs[general, marked] = ControlFlowGraph(
                 self.image,
                 self.function,
                 general=general,
                 spinning=self.spinning,
                 ordered=self.ordered,
                 deferred=self.deferred,
+                marked=marked,
                 body=self._body,
             )
-        return self._graphs[general]
+        return self._graphs[general, marked]
 
     def partial_barriers(self, cluster_size: int) -> bool:
         """Does it need the lane scheduler: for barriers of some threads, and functions whose code stands once?"""

@@ -57,7 +57,7 @@ class Conditionals(Operands):
             k: v.type
             for arm in arms
             for k, v in arm.current.items()
-            if k in self.written and before.get(k) is not v and (k == CARRY or kept >> k[0] & 1)
+            if k in self.written and before.get(k) is not v and (k == CARRY or self.kernel.is_mark(k) or kept >> k[0] & 1)
         }
         values = [{k: arm.current[k] if k in arm.current else self._load(k, t) for k, t in types.items()} for arm in arms]
         bases = {k for k in types if _same_terms(*(found[k].raw for found in values))}

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any
 
-from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.types import pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Crash, Unsupported
@@ -22,6 +22,7 @@ from ptxvm.engine.jit.memory.joined_stores import JoinedStores
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.merged_checks import MergedRangeChecks
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.marked_values import MarkedValues
 from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
 from ptxvm.engine.jit.node.unset_check import UnsetCheck
@@ -159,7 +160,10 @@ class Emitter(Conditionals):
         if check is not None and not self.node.waits:
             check.reads()
         self.given_by = None
+        marks = MarkedValues(self, bound).results() if self.kernel.graph.marks else {}
         self._run(bound, i)
+        for key, mark in marks.items():
+            self.assign(key, u64, mark)
         if check is not None and self.action is not Ending.WAIT:
             check.writes()
 

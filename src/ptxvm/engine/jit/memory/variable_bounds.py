@@ -9,16 +9,20 @@ from collections.abc import Iterable
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u32, u64
+from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.provenance import of_program
 from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
+from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets
-from ptxvm.engine.jit.node import stack
+from ptxvm.engine.jit.node import marked_values, stack
 from ptxvm.engine.jit.node.context import SYMBOL_ALIGNMENT
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.machine.image import Placement
+
+OFFSETS = (1 << 32) - 1  # in a window
 
 
 def bounded_accesses(functions: Iterable[Function]) -> tuple[dict[Bound, Variable], list[Bound]]:
@@ -78,6 +82,7 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, r
     """Suspect an access that leaves its variable."""
     code, found = at.code, part(at, bound, space)
     if found is None:
+        _check_mark(at, addressing, bound, space, raw, size)
         return
     begin, room = found
     frame, variable = at.node.frame, at.kernel.variable_of[bound]
@@ -90,6 +95,23 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, r
     good = code.label()
     code.branch(_inside(at, type, offset, begin, room - size), good, "suspect", likely=True)
     code.block(good)
+
+
+def _check_mark(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, raw: Raw, size: int) -> None:
+    """Suspect an access that leaves the variable that the mark of its pointer tells of."""
+    found = marked_values.of_access(at, bound)
+    if found is None or space not in (Space.GENERIC, found[1]):
+        return
+    mark, held = found
+    if space is Space.GENERIC:
+        raw = at.alg.integer("sub", u64, raw, addressing.base(held))
+    else:
+        raw = at.alg.cast("resize", u32, u64, at.alg.cast("resize", u64, u32, raw, "rn"), "rn")
+    first: Value = Value(at.alg, u64, raw)
+    begin, end = mark & OFFSETS, mark >> OFFSETS.bit_length()
+    within = first.compare("ge", begin) & (first <= OFFSETS) & (first + size).compare("le", end)
+    free = mark.eq(marked_values.NUMBER) | mark.eq(marked_values.LOST)
+    barrier_epochs.suspect_if(at, (~(within | free)).raw)
 
 
 def _inside(at: NodeBuilder, type: Type, offset: Raw, begin: int, last: int) -> str:

@@ -91,7 +91,7 @@ class KernelContext:
         by_warps = self.deferred or self.polls or wanted.by_warps
         self.partial_barriers = by_warps or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
-        self.graph = analysis.graph(general=self.general)
+        self.graph = analysis.graph(general=self.general, marked=shadow is not None and "memory" in shadow.checks)
         self.nodes = self.graph.nodes
         self.waiting: list[frozenset[int]] = [frozenset()] * len(self.nodes)  # nodes at which other lanes may wait meanwhile
         self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
@@ -461,6 +461,14 @@ class KernelContext:
             function: [each for each in loops(function.instructions) if function.instructions[each[1]] in self.spinning]
             for function in {frame.function for frame in self.graph.frames}
         }
+
+    def is_mark(self, key: Key) -> bool:
+        """Is a register that of the mark of a pointer, which all instructions may write?"""
+        return key[0] in self._marks
+
+    @cached_property
+    def _marks(self) -> frozenset[int]:
+        return frozenset(self.graph.marks.values())
 
     def needed_by_others(self, node: nodes.Node, key: Key) -> bool:
         """Do lanes that wait at other nodes need their value of a register?"""

@@ -233,7 +233,7 @@ class NodeBuilder(operands.Operands):
 
     def _escapes(self, key: Key) -> bool:
         """Is a register that this instruction writes read where not all of its lanes wrote it?"""
-        whole = self.escapes is None or self.guard is not self.region_guard or key == CARRY
+        whole = self.escapes is None or self.guard is not self.region_guard or key == CARRY or self.kernel.is_mark(key)
         return whole or bool((self.escapes or 0) >> key[0] & 1)
 
     # ── services ────────────────────────────────────────────────────────────────────────

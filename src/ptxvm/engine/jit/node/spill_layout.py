@@ -40,7 +40,7 @@ class SpillLayout:
         across = sorted([(n, part) for frame in self.graph.numbered for r in frame.body.registers
                        for n in (r.index + frame.registers,) for part in range(r.count) if live >> n & 1]
                       + [(n, part) for r, n in self.graph.module.items() for part in range(r.count)]
-                      + [(n, 0) for n in self.graph.stack_registers])  # fmt: skip
+                      + [(n, 0) for n in (*self.graph.stack_registers, *self.graph.marks.values())])  # fmt: skip
         return {CARRY: 0, **{k: 1 + n for n, k in enumerate(across)}}
 
     @property

@@ -6,7 +6,7 @@ puts the readers of that register back on the list.
 
 from __future__ import annotations
 
-from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.types import pred, u32, u64
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.cfg import reachability
 from ptxvm.engine.jit.cfg.nodes import Node
@@ -27,7 +27,8 @@ MOST_ROUNDS = 1000  # each masks a node, or adds a node at which lanes may wait
 def translate(kernel: KernelContext) -> str:
     """The text of the module of one version of a kernel; raises DivergenceError where the straight version is of no use."""
     if kernel.shadow is not None and "memory" in kernel.shadow.checks:
-        kernel.variable_of, kernel.several = variable_bounds.bounded_accesses(frame.body for frame in kernel.graph.frames)
+        kernel.variable_of, several = variable_bounds.bounded_accesses(frame.body for frame in kernel.graph.frames)
+        kernel.several = [bound for bound in several if bound not in kernel.graph.marked_accesses]
     kernel.outputs = streaming_stores.streamable(kernel)
     _initialise_registers(kernel)
     FixedPoint(kernel).run()
@@ -47,6 +48,8 @@ def _initialise_registers(kernel: KernelContext) -> None:
             registers.initial((index, part), register.type)
     for index in kernel.graph.stack_registers:
         registers.initial((index, 0), u32)
+    for index in kernel.graph.marks.values():
+        registers.initial((index, 0), u64)
     if any("cc" in bound.i.of.effects for bound in kernel.instructions):
         registers.initial(CARRY, pred)
 

@@ -68,6 +68,8 @@ FINE = {
     "generic words, then bytes": "st.u32 [%rd4], 1; bar.sync 0; add.u32 %r9, %r5, %r1; st.shared.u8 [%r9], 2;",
     "generic global": "st.u32 [%rd2], 1; ld.u32 %r9, [%rd2];",
     "atomics": "atom.global.add.u32 %r9, [%rd3], 1; red.global.add.u32 [%rd1], 1;",
+    "atomics of the scope of a CTA, at a word of each": "mul.wide.u32 %rd6, %r2, 4; add.u64 %rd6, %rd1, %rd6; "
+    "atom.cta.global.add.u32 %r9, [%rd6], 1; ld.relaxed.cta.global.u32 %r9, [%rd6]; bar.sync 0; ld.global.u32 %r9, [%rd6];",
     "atomics in shared memory": "st.shared.u32 [%r6], 0; bar.sync 0; atom.shared.add.u32 %r9, [%r8], 1; "
     "red.shared.max.u32 [s], 7; bar.sync 0; ld.shared.u32 %r9, [s];",
     "volatile": "st.shared.u32 [%r6], 0; bar.sync 0; st.volatile.shared.u32 [s], 1; ld.volatile.shared.u32 %r9, [s];",
@@ -138,6 +140,11 @@ WRONG = {
     "atom.global.add.u32 %r9, [%rd1], 1;",
     "atomics of two sizes": "atom.global.add.u32 %r9, [%rd1], 1; atom.global.add.u64 %rd6, [%rd1], 1;",
     "atomics of the scope of a CTA": "atom.cta.global.add.u32 %r9, [%rd1], 1;",
+    "an atomic of the scope of a CTA, and a wider one of another CTA": "setp.eq.u32 %p1, %r2, 0; "
+    "@%p1 atom.cta.global.add.u32 %r9, [%rd1], 1; @!%p1 atom.gpu.global.add.u32 %r9, [%rd1], 1;",
+    "a wider atomic of another CTA, and one of the scope of a CTA": "setp.eq.u32 %p1, %r2, 0; "
+    "@%p1 atom.gpu.global.add.u32 %r9, [%rd1], 1; @!%p1 atom.cta.global.add.u32 %r9, [%rd1], 1;",
+    "an atomic of the scope of a CTA, and a weak read": "atom.cta.global.add.u32 %r9, [%rd3], 1; ld.global.u32 %r9, [%rd3];",
     "warps at barriers with different reductions": "setp.ge.u32 %p1, %r1, 32; @%p1 bra L; bar.red.and.pred %p2, 0, %p1; bra M; "
     "L: bar.red.or.pred %p2, 0, %p1; M:",
     "a warp at a barrier with a reduction, one at another without": "setp.ge.u32 %p1, %r1, 32; @%p1 bra L; bar.sync 0; bra M; "

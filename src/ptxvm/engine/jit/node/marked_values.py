@@ -1,0 +1,186 @@
+"""Marks of pointers: beside a value, of which variable it is an address (`cfg.pointer_marks`).
+
+A mark is a word of 64 bits: where the variable begins in its window, and, in the upper half, where it ends.  It is NUMBER for
+what is no address, and LOST for what was made of addresses and is none.  The rules are those of the exact checker
+(`engine.interp.shadow_algebra`): an address plus or minus a number is one of the same variable, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type, pred, u64
+from ptxvm.algebra.value import Algebra, Rounding, Value, select
+from ptxvm.analysis.flow import registers_in, variables_in
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.provenance import SPACES, WORD, reaches_memory, written
+from ptxvm.analysis.symbols import Variable
+from ptxvm.dataclass import dataclass
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.jit.node.operands import Operands
+from ptxvm.engine.jit.node.register_shapes import Key
+from ptxvm.engine.jit.values.algebra import LlvmAlgebra
+from ptxvm.engine.operands import OperandValue
+from ptxvm.isa.model import PORTS
+from ptxvm.syntax import tree
+
+NUMBER, LOST = 0, 1
+JOINING = frozenset({"add", "and", "or"})
+SHIFTS = frozenset({"shl", "shr"})
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A value and its mark; None for that of a number."""
+
+    raw: Raw
+    mark: Value | None = None
+
+
+class MarkAlgebra(Algebra):
+    """Writes code for the marks beside the code for the values, which LLVM code exists for already."""
+
+    def __init__(self, values: LlvmAlgebra) -> None:
+        self.values = values
+
+    def const(self, type: Type, x: float) -> Marked:
+        """A number."""
+        return Marked(self.values.const(type, x))
+
+    def integer(self, op: str, type: Type, a: Marked, b: Marked) -> Marked:
+        """Sums and differences of an address and a number, and an address with some bits masked, keep the mark."""
+        return Marked(self.values.integer(op, type, a.raw, b.raw), self._of_integer(op, type, a, b))
+
+    def _of_integer(self, op: str, type: Type, a: Marked, b: Marked) -> Value | None:
+        if type is pred or (a.mark is None and b.mark is None):
+            return None
+        shifted_by_none = op in SHIFTS and isinstance(b.raw, Affine) and b.raw.constant == 0
+        keeps = shifted_by_none or op in JOINING or (op == "sub" and a.mark is not None)
+        if type.bits < WORD or not keeps:
+            return self._lost(a, b)
+        if a.mark is None or b.mark is None:
+            return a.mark if b.mark is None else b.mark
+        lost, number = a.mark.lift(LOST), a.mark.lift(NUMBER)
+        if op in JOINING:
+            return select(b.mark.eq(NUMBER), a.mark, select(a.mark.eq(NUMBER), b.mark, lost))
+        alike = a.mark.eq(b.mark) & a.mark.ne(LOST)
+        return select(b.mark.eq(NUMBER), a.mark, select(alike, number, lost))
+
+    def select(self, type: Type, condition: Marked, a: Marked, b: Marked) -> Marked:
+        """One of two, with its mark."""
+        raw = self.values.select(type, condition.raw, a.raw, b.raw)
+        if a.mark is None and b.mark is None:
+            return Marked(raw)
+        return Marked(raw, select(Value(self.values, pred, condition.raw), self._mark(a), self._mark(b)))
+
+    def cast(self, op: str, source: Type, target: Type, a: Marked, rounding: Rounding) -> Marked:
+        """The same bits, and a change of size that keeps enough of them, keep the mark."""
+        raw = self.values.cast(op, source, target, a.raw, rounding)
+        keeps = op in ("view", "resize") and target.bits >= WORD
+        return Marked(raw, a.mark if keeps else self._lost(a))
+
+    def bits(self, op: str, type: Type, a: Marked) -> Marked:
+        """No address."""
+        return Marked(self.values.bits(op, type, a.raw), self._lost(a))
+
+    def floating(self, op: str, type: Type, rounding: Rounding, *args: Marked) -> Marked:
+        """No address."""
+        return Marked(self.values.floating(op, type, rounding, *(each.raw for each in args)), self._lost(*args))
+
+    def compare(self, op: str, type: Type, a: Marked, b: Marked) -> Marked:
+        """A predicate has no mark."""
+        return Marked(self.values.compare(op, type, a.raw, b.raw))
+
+    def round(self, mode: str, type: Type, a: Marked) -> Marked:
+        """No address."""
+        return Marked(self.values.round(mode, type, a.raw), self._lost(a))
+
+    def lookup(self, type: Type, table: tuple[int, ...], index: Marked) -> Marked:
+        """No address."""
+        return Marked(self.values.lookup(type, table, index.raw), self._lost(index))
+
+    def _mark(self, a: Marked) -> Value:
+        return Value(self.values, u64, self.values.const(u64, NUMBER)) if a.mark is None else a.mark
+
+    def _lost(self, *args: Marked) -> Value | None:
+        """LOST where one of the operands is no number."""
+        marks = [each.mark for each in args if each.mark is not None]
+        if not marks:
+            return None
+        numbers = marks[0].eq(NUMBER)
+        for mark in marks[1:]:
+            numbers = numbers & mark.eq(NUMBER)
+        return select(numbers, marks[0].lift(NUMBER), marks[0].lift(LOST))
+
+
+class MarkedValues:
+    """The marks of the values of one instruction."""
+
+    def __init__(self, at: Operands, bound: Bound) -> None:
+        self.at, self.bound, self.marks = at, bound, at.kernel.graph.marks
+
+    def results(self) -> dict[Key, Value]:
+        """The marks of its results, by the keys of their registers; nothing where these need no mark."""
+        if not any(key in self.marks for key in self._keys()):
+            return {}
+        i, none = self.bound.i, Value(self.at.alg, u64, self.at.alg.const(u64, NUMBER))
+        if reaches_memory(self.bound):
+            made: list[Value] = [none for _ in self._keys()]
+        elif i.of.effects:
+            sources = [mark for name in i.of.sources if (mark := self._of(self.bound.operands.get(name))) is not None]
+            made = [sources[0] if sources else none for _ in self._keys()]
+        else:
+            made = [none if mark is None else mark for mark in self._computed()]
+        return {(self.marks[key], 0): mark for key, mark in zip(self._keys(), made, strict=True) if key in self.marks}
+
+    def _keys(self) -> list[int]:
+        """The numbers of the registers that it writes."""
+        return [self.at.key(each)[0] for each in written(self.bound)]
+
+    def _computed(self) -> Iterator[Value | None]:
+        """The marks of what it computes from its operands."""
+        i, algebra = self.bound.i, MarkAlgebra(self.at.alg)
+        operands = [self._operand(algebra, name) for name in i.of.parameters if name not in PORTS]
+        made = i.of.meaning(i, *operands)
+        for each in made if isinstance(made, tuple | list) else [made]:
+            yield each.raw.mark
+
+    def _operand(self, algebra: MarkAlgebra, name: str) -> OperandValue:
+        mark = self._of(self.bound.operands.get(name))
+        return _marked(algebra, self.at.operand(self.bound, name), mark)
+
+    def _of(self, node: tree.Operand | None) -> Value | None:
+        """The mark of an operand; None for that of a number."""
+        if node is None:
+            return None
+        for register in registers_in(node, self.bound):
+            number = self.at.key(register)[0]
+            return self.at.slot((self.marks[number], 0), u64) if number in self.marks else None
+        for variable in variables_in(node, self.bound):
+            if variable.space in SPACES:
+                return self._of_variable(variable)
+        return None
+
+    def _of_variable(self, variable: Variable) -> Value:
+        frame = self.at.node.frame
+        where, begin = self.at.kernel.image.locate(variable, frame.function)
+        begin += frame.offset if where.in_frame else 0
+        return Value(self.at.alg, u64, self.at.alg.const(u64, begin | begin + variable.size << 32))
+
+
+def of_access(at: NodeBuilder, bound: Bound) -> tuple[Value, Space] | None:
+    """The mark of the pointer of an access, and the space of the variables it may point to; None where it is not followed."""
+    found = at.kernel.graph.marked_accesses.get(bound)
+    if found is None:
+        return None
+    pointer, space = found
+    return at.slot((at.kernel.graph.marks[at.key(pointer)[0]], 0), u64), space
+
+
+def _marked(algebra: MarkAlgebra, value: OperandValue, mark: Value | None) -> OperandValue:
+    """An operand with its mark; the elements of a vector have none."""
+    if isinstance(value, Value):
+        return Value(algebra, value.type, Marked(value.raw, mark))
+    return [_marked(algebra, each, None) for each in value] if isinstance(value, list) else value
