@@ -181,6 +181,6 @@ def of_access(at: NodeBuilder, bound: Bound) -> tuple[Value, Space] | None:
 
 def _marked(algebra: MarkAlgebra, value: OperandValue, mark: Value | None) -> OperandValue:
     """An operand with its mark; the elements of a vector have none."""
-    if isinstance(value, Value):
-        return Value(algebra, value.type, Marked(value.raw, mark))
-    return [_marked(algebra, each, None) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [Value(algebra, each.type, Marked(each.raw)) for each in value]
+    return Value(algebra, value.type, Marked(value.raw, mark)) if isinstance(value, Value) else value
