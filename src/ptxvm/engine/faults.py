@@ -13,15 +13,21 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import plural
 
 Extent = tuple[int, int, int]
+Count = tuple[int, int]  # of threads: those that have come, and those that are expected
 
 
 class Waiting(NamedTuple):
-    """Threads of a CTA that wait at an instruction, by their numbers in the CTA; and their masks at a collective."""
+    """Threads of a CTA that wait at an instruction, by their numbers in the CTA; and their masks at a collective.
+
+    At barriers that expect some number of threads, `counts` has how many have come to each, by its number, and how many
+    it expects; not where that is the whole CTA.
+    """
 
     cta: int
     bound: Bound
     threads: list[int]
     masks: Sequence[int] = ()
+    counts: dict[int, Count] = {}  # noqa: RUF012 - never changed
 
 
 def place(kernel: str, bound: Bound, cta: Extent, thread: Extent) -> Place:
@@ -51,13 +57,17 @@ def deadlock(found: Iterable[Waiting]) -> tuple[str, Waiting]:
     groups: dict[int, Waiting] = {}
     for each in everyone:
         if each.cta == cta:
-            known = groups.setdefault(id(each.bound), Waiting(cta, each.bound, []))
+            known = groups.setdefault(id(each.bound), Waiting(cta, each.bound, [], (), {}))
             known.threads.extend(each.threads)
+            known.counts.update(each.counts)
     ordered = sorted(groups.values(), key=lambda group: locate(group.bound))
     parts = []
     for group in ordered[:4]:
         _, line, text = locate(group.bound)
-        parts.append(f"{plural(len(group.threads), 'thread')} wait{'s' * (len(group.threads) == 1)} at line {line} ({text})")
+        come = "".join(f", where {came} of {all} have come to barrier {n}" for n, (came, all) in sorted(group.counts.items()))
+        parts.append(
+            f"{plural(len(group.threads), 'thread')} wait{'s' * (len(group.threads) == 1)} at line {line} ({text}){come}"
+        )
     if missing := listed(_missing([each for each in everyone if each.cta == cta and each.masks])):
         parts.append(f"{missing} of a warp never came, but the others name {'them' if 'lanes' in missing else 'it'}")
     if any(group.bound.summary.collective is Collective.WARPGROUP for group in ordered):

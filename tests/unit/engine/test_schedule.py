@@ -248,3 +248,24 @@ def test_a_lane_that_spins_leaves_the_steps_to_the_lanes_that_work() -> None:
     kernel(body).launch(block=64, args=[memory], engine="interp")
     assert 1 < memory[0] < 100
     assert (memory[32:] == 1000).all()
+
+
+COUNTED = """
+    .entry k(.param .u64 o) {
+        .reg .b32 %r<5>; .reg .pred %few, %more;
+        mov.u32 %r1, %tid.x; setp.lt.u32 %few, %r1, 64; setp.lt.u32 %more, %r1, 96; mov.u32 %r2, 224;
+        @%few bra A; @%more bra B; bar.sync 2; ret;
+        A: bar.sync 1, %r2; ret;
+        B: bar.arrive 1, 224; bar.sync 0; ret;
+    }
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_a_deadlock_at_a_barrier_with_a_count_says_how_many_threads_came(engine: str) -> None:
+    """PTX 9.7.13.1: `bar.arrive` counts, and no thread waits there for it; a barrier of all threads has no count."""
+    with pytest.raises(
+        ptxvm.Fault, match=r"64 threads wait at line \d+ \(bar.sync 1, %r2\), where 96 of 224 have come to barrier 1"
+    ) as at:
+        ptxvm.load(HEAD + COUNTED).kernel().launch(1, 160, [np.zeros(1, np.uint32)], engine=engine)
+    assert str(at.value).count("have come") == 1

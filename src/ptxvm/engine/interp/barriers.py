@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
+from ptxvm.engine.faults import Count
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
@@ -191,6 +192,12 @@ class CtaBarriers:
         whole = (here | ~alive).reshape(-1, WARP).all(axis=1) & here.reshape(-1, WARP).any(axis=1)
         counted = np.where(whole, WARP, here.reshape(-1, WARP).sum(axis=1)).sum()
         return bool(counted >= barrier.threads)
+
+    def count(self, number: int, barrier: BarrierPhase) -> dict[int, Count]:
+        """How many threads have come to a barrier, and how many it expects; nothing where that is the whole CTA."""
+        if barrier.threads in (None, self.cohort.layout.warps_of_cta * WARP):
+            return {}
+        return {number: (len(set().union(*(lanes.tolist() for lanes in barrier.arrived))), barrier.threads)}
 
     def __bool__(self) -> bool:
         return any(b.waiting for b in self.barriers.values())

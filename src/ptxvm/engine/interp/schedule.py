@@ -432,19 +432,22 @@ class Schedule:
         """The fault when no group can run and some lanes have not ended."""
         pools = [w for pool in self.warps.pools.values() for w in pool]
         found = [*self.standing(pools, masks=True)]
-        found += self.standing([w for b in self.barriers.barriers.values() for w in b.waiting], masks=False)
+        for (_, number), barrier in self.barriers.barriers.items():
+            found += self.standing(barrier.waiting, masks=False, counts=self.barriers.count(number, barrier))
         found += self.standing(self.cluster_barriers.waiting + self.columns.waiting, masks=False)
         said, example = faults.deadlock(found)
         return self.refuse(
             "deadlock", said, example.bound, np.array([example.cta * self.cohort.layout.threads + min(example.threads)])
         )
 
-    def standing(self, waits: list[Waiting], *, masks: bool) -> Iterator[faults.Waiting]:
-        """The waiting threads of each CTA, their instruction, and their masks."""
+    def standing(
+        self, waits: list[Waiting], *, masks: bool, counts: dict[int, faults.Count] | None = None
+    ) -> Iterator[faults.Waiting]:
+        """The waiting threads of each CTA, their instruction, their masks, and the count of their barrier."""
         layout, members = self.cohort.layout, self.cohort.members
         for waiting in waits:
             bound = self.last(waiting.key)
             for cta in np.unique(layout.cta[waiting.lanes]):
                 lanes = waiting.lanes[layout.cta[waiting.lanes] == cta]
                 masks_of = members[lanes].tolist() if masks else []
-                yield faults.Waiting(int(cta), bound, layout.thread[lanes].tolist(), masks_of)
+                yield faults.Waiting(int(cta), bound, layout.thread[lanes].tolist(), masks_of, counts or {})
