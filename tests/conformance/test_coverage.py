@@ -1,4 +1,4 @@
-"""What the conformance files exercise: every word that an instruction of PTX 6.4 may have, in each of its forms."""
+"""What the conformance files exercise: every instruction, and of PTX 6.4 every word that it may have in each of its forms."""
 
 from __future__ import annotations
 
@@ -152,3 +152,14 @@ def test_every_word_that_ptxas_takes_is_exercised(shared: Path) -> None:
     old = {(of.name, form.text) for of in of_6_4() for form in of.forms}
     missing = gaps({word for text in accepted(shared / "isa") for word in words_in(text) if word[:2] in old})
     assert not missing, "\n".join(missing)
+
+
+WITH_MAPS_OF_THE_DRIVER = {"cp_async_bulk_tensor_im2col", "cp_async_bulk_prefetch_tensor_im2col"}
+"""What needs a tensor map that no kernel can make: tests/unit/engine/test_tensor_copies.py has it."""
+
+
+def test_every_later_instruction_is_exercised() -> None:
+    """An instruction that came after PTX 6.4 and executes has a run with an expectation, in some form."""
+    load_catalog()
+    later = {of.name for of in ISA.instructions if of.executes} - {of.name for of in of_6_4()}
+    assert later - {name for name, _, _ in exercised()} == WITH_MAPS_OF_THE_DRIVER
