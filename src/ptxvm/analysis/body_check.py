@@ -117,7 +117,7 @@ class BodyCheck:
         )
         self.lines = BodyLines(
             text,
-            body.end - 1,
+            body.inner_end,
             self.memo,
             self.frames,
             self.labels,
@@ -175,7 +175,7 @@ class BodyCheck:
 
     def run(self) -> None:
         """Check all statements, then what needs all of them."""
-        text, end, number = self.outline.plain.text, self.body.end - 1, -1
+        text, end, number = self.outline.plain.text, self.body.inner_end, -1
         at = self.first_families(self.body.start + 1) if self.enters_families else self.body.start + 1
         while found := STATEMENT.match(text, at, end):
             at = found.end()
@@ -192,7 +192,7 @@ class BodyCheck:
     def first_families(self, at: int) -> int:
         """Enter the families with which a body begins and whose declarations are right in this module; where they end."""
         scope, text, entry = self.frames[0].scope, self.outline.plain.text, self.function.entry
-        while found := FAMILY_STATEMENT.match(text, at, self.body.end - 1):
+        while found := FAMILY_STATEMENT.match(text, at, self.body.inner_end):
             spelling = found.group(1, 3)
             known = self.memo.declarations.get(spelling) if (entry, spelling) in self.declarations else None
             if known is None or not isinstance(node := known[0], tree.Variable):

@@ -106,8 +106,9 @@ class IncrementalChecker:
         self._bound, self.waiting = None, 0
         with usual_arithmetic(), NoCollection():
             found = sketch(source)
-            by_bodies = found.is_whole and "\0" not in source.text  # else it may be a binary file
-            report = self._by_bodies(source, found, target, slice) if by_bodies else None
+            report = self._by_bodies(source, found, target, slice)
+            if report is None and found.has_open:
+                report = self._by_bodies(source, sketch(source, reads_open=True), target, slice)
             if report is None:
                 self.waiting = 0
                 report = whole(source, target)
@@ -124,6 +125,9 @@ class IncrementalChecker:
 
     def _by_bodies(self, source: Source, outline: Outline, target: str | None, slice: int | None) -> Report | None:
         """The report of a module body by body; None where that cannot be."""
+        if not outline.is_whole or "\0" in source.text:  # then it may be a binary file
+            return None
+        self.waiting = 0
         if max(len(self.bodies), len(self.mentions)) > MOST_BODIES:
             for known in (self.bodies, self.latest, self.mentions, self.labels):
                 known.clear()

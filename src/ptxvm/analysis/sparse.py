@@ -184,9 +184,18 @@ class SparseWalk(BodyCheck):
         self.syntax += wrong
         for each in statements:
             self._add(each)
-            if isinstance(each, tree.Instruction | tree.Block):
+            if isinstance(each, tree.Label):  # below an instruction without its `;`
+                self.label_below(each.name)
+            elif isinstance(each, tree.Instruction | tree.Block):
                 self.frames[-1].passed = True
         self.frames[-1].first = -1
+
+    def label_below(self, name: str) -> None:
+        """A label in what was read with a statement above it; WholeBody where its name has another meaning."""
+        try:
+            self.label(name)
+        except Doubt:
+            raise WholeBody from None
 
     def has_own_lines(self, start: int, end: int) -> bool:
         """Has a statement its lines for itself?  Then the reader goes on behind it, whatever is wrong with it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, pairwise
 
@@ -24,6 +24,20 @@ from ptxvm.syntax.tables import tables
 _STRING = re.compile(r'"[^"\n]*"')
 _HEAD = re.compile(r"[ \t]*(\.(?:\w+\s+\.)?(?:entry\b|func\b(?:(?!\.(?:func|entry)\b)[^;{}])*\{))", re.ASCII)
 _ABOVE = re.compile(rf"[{BLANKS}]*(?:\.loc\b[^\n]*\n|[%$\w]+[ \t]*:(?!:)|@[ \t]*!?[ \t]*[%$\w]+)", re.ASCII)
+
+_STRAY = re.compile(
+    r"""^(?: [ \t]*+ (?:
+        (?: @(?!@) | [a-z] ) [^;:{}"\n]*+ (?: \{ [^;{}"\n]*+ \} [^;{}"\n]*+ )* ;
+      | [%$\w]++ [ \t]*+ :
+      | \.loc [ \t] [\d \t]*+
+    )?+ [ \t\r]*+ \n )+""",
+    re.ASCII | re.MULTILINE | re.VERBOSE,
+)
+"""Lines of instructions, labels and places of the source, each with a line for itself."""
+
+_FIRST = re.compile(r"(?:[^;]*;){3}[^\n]*\n")
+"""The lines with the first three statements: behind a statement that is not finished, the reader needs some to go on."""
+
 MOST_READ = 3
 """The bodies of a sketch that are read: an error above one ends within it, in most texts that are being written."""
 
@@ -35,7 +49,7 @@ class Outline:
     """The tree of a module with unread bodies and statements, and the text from which they are read.
 
     `diagnostics` are the errors of syntax around the bodies.  `is_whole` tells that the braces match: all that was not read
-    is the body of a function.
+    is the body of a function.  `has_open`: one of these has no `}`.
     """
 
     module: tree.Module
@@ -43,6 +57,7 @@ class Outline:
     plain: PlainText
     diagnostics: Sequence[Diagnostic] = ()
     is_whole: bool = True
+    has_open: bool = False
 
     def statements(self, start: int, end: int) -> list[tree.Statement] | None:
         """The statements of a piece of a body; None where it has an error of syntax."""
@@ -62,6 +77,8 @@ class Outline:
 
     def wrong_body(self, unread: tree.Unread) -> tuple[tree.Block, list[Diagnostic]] | None:
         """What could be read of a body, and its errors of syntax; None where they reach beyond the body."""
+        if unread.is_open:
+            return None
         parser = self._parser(unread.start, unread.end)
         found = parser.nested(parser.block)
         is_open = any(each.code == codes.UNCLOSED for each in parser.diagnostics)  # whose message looks behind the body
@@ -94,30 +111,33 @@ def outline(source: Source) -> Outline | None:
     return found if found.is_whole and not found.diagnostics else None
 
 
-def sketch(source: Source, *, parses_all: bool = False) -> Outline:
-    """The outline of any text: what could be understood of it; a body whose braces do not match, or its head, is read.
+def sketch(source: Source, *, parses_all: bool = False, reads_open: bool = False) -> Outline:
+    """The outline of any text: what could be understood of it.
 
-    With `parses_all`, no statement of the module stays unread, but for bodies.
+    With `parses_all`, no statement of the module stays unread, but for bodies; with `reads_open`, no body without a `}`.
     """
-    return _read(source, PlainText(source), MOST_READ, parses_all=parses_all)
+    return _read(source, PlainText(source), MOST_READ, parses_all=parses_all, reads_open=reads_open)
 
 
-def _read(source: Source, plain: PlainText, most_read: int, *, parses_all: bool = False) -> Outline:
+def _read(source: Source, plain: PlainText, most_read: int, *, parses_all: bool = False, reads_open: bool = False) -> Outline:
     """The outline of a text; up to so many bodies and tables are read that an error has parted from their heads."""
-    bodies = list(_bodies(plain.text))
+    outermost = list(_outermost(plain.text))
+    bodies = [(each.start, each.end) for each in outermost if each.is_body and not (each.is_open and reads_open)]
+    unclosed = frozenset(each.start for each in outermost if each.is_open)
+    strays = list(_strays(plain.text, outermost))
     data = [place for start, end in _between(bodies, len(plain.text)) for place in tables(plain.text, start, end)]
     matched = plain.text.count("{") == plain.text.count("}")
-    if matched and not parses_all and (like := like_statements(plain.text, bodies)):
+    if matched and not unclosed and not parses_all and (like := like_statements(plain.text, bodies)):
         with suppress(WrongModel):
             found, missed = _outlined(source, plain, bodies, data, like)
             if missed is None and not found.diagnostics:  # an error can look at what stands behind it
                 return found
-    found, missed = _outlined(source, plain, bodies, data)
+    found, missed = _outlined(source, plain, bodies, data, unclosed=unclosed, strays=strays)
     for _ in range(most_read):
         if missed is None:
             break
         bodies, data = ([place for place in places if place != missed] for places in (bodies, data))
-        found, missed = _outlined(source, plain, bodies, data)
+        found, missed = _outlined(source, plain, bodies, data, unclosed=unclosed, strays=strays)
     return found
 
 
@@ -127,16 +147,22 @@ def _outlined(
     bodies: Sequence[tuple[int, int]],
     data: Sequence[tuple[int, int]],
     like: list[LikeStatement] | None = None,
+    *,
+    unclosed: Collection[int] = (),
+    strays: Collection[tuple[int, int]] = (),
 ) -> tuple[Outline, tuple[int, int] | None]:
-    """The outline of a text in which bodies and tables stay unread, and the first of these that the parser takes for none."""
+    """The outline of a text in which bodies and tables stay unread, and the first of these that the parser takes for none.
+
+    The bodies that begin at the places of `unclosed` have no `}`; `strays` are lines that no one needs to read.
+    """
     like = like or []
     bodies = [*_without(bodies, like)]
     unread = [*bodies, *data]
-    cuts = sorted([*[(start + 1, end - 1) for start, end in unread], *covered(plain.text, like)])
+    inner = [(start + 1, end if start in unclosed else end - 1) for start, end in unread]
+    cuts = sorted([*inner, *strays, *covered(plain.text, like)])
     edges = [0, *chain.from_iterable(cuts), len(plain.text)]
-    parser = Parser(
-        source, Tokens(source, plain, list(zip(edges[::2], edges[1::2], strict=True))), {start for start, _ in unread}
-    )
+    tokens = Tokens(source, plain, list(zip(edges[::2], edges[1::2], strict=True)))
+    parser = Parser(source, tokens, {start for start, _ in unread}, unclosed)
     module = parser.module()
     functions = (each for each in module.statements if isinstance(each, tree.Function))
     met = {each.body.start for each in functions if isinstance(each.body, tree.Unread)}
@@ -145,7 +171,8 @@ def _outlined(
     ]
     if like and not parser.diagnostics:
         module.statements = merged(plain.text, module.statements, like)
-    return Outline(module, source, plain, parser.diagnostics, not missed), min(missed, default=None)
+    has_open = any(start in unclosed for start, _ in bodies)
+    return Outline(module, source, plain, parser.diagnostics, not missed, has_open), min(missed, default=None)
 
 
 def _without(bodies: Sequence[tuple[int, int]], like: Sequence[LikeStatement]) -> Iterator[tuple[int, int]]:
@@ -165,27 +192,51 @@ def _between(bodies: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[i
     yield from zip(edges[::2], edges[1::2], strict=True)
 
 
-def _bodies(text: str) -> Iterator[tuple[int, int]]:
-    """The places of what stands in braces behind the head of a function.
+def _strays(text: str, outermost: Sequence[Braces]) -> Iterator[tuple[int, int]]:
+    """The places of lines at module level that can only be the rest of a body: the first of them stand for all."""
+    long = [(each.start, each.end) for each in outermost if each.is_body or text.find("\n", each.start, each.end) >= 0]
+    for start, end in _between(long, len(text)):
+        for found in _STRAY.finditer(text, start, end):
+            if (first := _FIRST.match(text, found.start(), found.end())) is not None and first.end() < found.end():
+                yield first.end(), found.end()
+
+
+@dataclass(frozen=True, slots=True)
+class Braces:
+    """The place of the outermost braces and what stands in them; what `is_open` has no `}`.  `is_body`: of a function."""
+
+    start: int
+    end: int
+    is_body: bool
+    is_open: bool = False
+
+
+def _outermost(text: str) -> Iterator[Braces]:
+    """What stands in braces at module level.
 
     The head of a function ends what is open above it, as in the parser: the bodies below are found.
     """
     depth = start = last = 0
-    for at in sorted([*_braces(text), *_heads(text)]):
-        if text[at] == "{":
+    for at in sorted([*_braces(text), *_heads(text), len(text)]):
+        if text[at : at + 1] == "{":
             if depth == 0:
                 start = at
             depth += 1
-        elif text[at] == "}":
+        elif text[at : at + 1] == "}":
             depth -= 1
+            if depth == 0:
+                yield Braces(start, at + 1, _is_of_function(text, last, start))
             if depth <= 0:
-                head = max(last, text.rfind(";", last, start) + 1)
-                last = at + 1
-                if depth == 0 and _FUNCTION.search(text, head, start):
-                    yield start, last
-                depth = 0
+                depth, last = 0, at + 1
         elif depth:
+            is_body = _is_of_function(text, last, start) and text.find(".section", start, at) < 0  # which ends a body, too
+            yield Braces(start, at, is_body, is_open=True)
             depth, last = 0, at
+
+
+def _is_of_function(text: str, last: int, start: int) -> bool:
+    """Does a brace open the body of a function, whose head stands behind a place?"""
+    return _FUNCTION.search(text, max(last, text.rfind(";", last, start) + 1), start) is not None
 
 
 def _braces(text: str) -> list[int]:

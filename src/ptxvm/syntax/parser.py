@@ -27,6 +27,9 @@ _DECLARING = SPACES | {".align", ".attribute"}
 _BINARY = re.compile("[\x01-\x08\x0e-\x1f\x7f-\x9f]")
 _LOOKED_AT = 4096
 _LABELLED = frozenset((".branchtargets", ".calltargets", ".callprototype"))
+_IN_BODIES = frozenset(("{", ";", ".loc", ".loc_intermediate", *_LABELLED))
+"""What is a part of a body that ended too early, where it stands behind a statement of one; so are names and `@`."""
+
 _ALL_DIRECTIVES = [
     *_MODULE_DIRECTIVES,
     *_DECLARING,
@@ -63,9 +66,11 @@ def parse(source: Source | str | bytes) -> tuple[tree.Module, list[Diagnostic]]:
 class Parser(Instructions):
     """Reads statements, blocks, functions and the module."""
 
-    def __init__(self, source: Source, tokens: Tokens | None = None, unread: Collection[int] = ()) -> None:
+    def __init__(
+        self, source: Source, tokens: Tokens | None = None, unread: Collection[int] = (), unclosed: Collection[int] = ()
+    ) -> None:
         super().__init__(source, tokens)
-        self.unread = unread
+        self.unread, self.unclosed = unread, unclosed
         self._header: list[str] = []
         self._header_over = False
         self._is_outside = False
@@ -87,7 +92,7 @@ class Parser(Instructions):
             start = self.at
             try:
                 self._add(found, self._module_statement())
-                self._is_outside = False
+                self._is_outside = self._is_outside and not isinstance(found[-1], tree.Function)
             except Recover:
                 self.recover(start)
                 self._skip_body()
@@ -170,6 +175,9 @@ class Parser(Instructions):
         if text == "}":
             self.at += 1
             return self._outside(codes.UNMATCHED, "this `}` closes nothing", at)
+        is_guard = text == "@" and self.texts[at + 1] != "@"
+        if is_guard or (self._is_outside and (text in _IN_BODIES or self.is_name(at))):
+            return self._outside(codes.MISPLACED, f"{self.describe(at)} stands outside of a function", at, _directive(text))
         if (
             text in {".loc", ".loc_intermediate"}
             or text in KERNEL_DIRECTIVES
@@ -239,15 +247,20 @@ class Parser(Instructions):
             self.take(";")
         if not found.name:
             raise Recover
-        found.end = self.ends[self.at - 1]
+        found.end = self.ends[self.at - 1] if found.body is None else found.body.end
         return found
 
     def _unread_body(self) -> tree.Unread | None:
         """The body that begins here, if its statements are left for later."""
-        if self.starts[self.at] not in self.unread:
+        opening = self.at
+        start = self.starts[opening]
+        if start not in self.unread:
             return None
-        self.at += 2
-        return tree.Unread(start=self.starts[self.at - 2], end=self.ends[self.at - 1])
+        self.at += 1
+        is_open = start in self.unclosed
+        end = self.starts[self.at] if is_open else self.ends[self.at]
+        self._close(opening)
+        return tree.Unread(start=start, end=end, is_open=is_open)
 
     def _end_of_declaration(self, found: tree.Function, *, in_body: bool) -> None:
         """The `;` of a function without a body; at module level ptxas does without it."""
@@ -291,9 +304,12 @@ class Parser(Instructions):
         opening = self.at
         self.at += 1
         statements = self.statements()
-        if self.texts[self.at] == "}":
-            self.at += 1
-        else:
+        self._close(opening)
+        return tree.Block(statements, start=self.starts[opening], end=self.ends[self.at - 1])
+
+    def _close(self, opening: int) -> None:
+        """The `}` of a block, which may have been forgotten."""
+        if not self.take("}"):
             self.report(
                 codes.UNCLOSED,
                 "this `{` is not closed",
@@ -302,7 +318,6 @@ class Parser(Instructions):
                 related=((f"expected `}}` before {self.describe(self.at)}", self.span(self.at)),),
                 noticed=self.at + (self.texts[self.at] in LINKAGE),  # a variable can have one in a body
             )
-        return tree.Block(statements, start=self.starts[opening], end=self.ends[self.at - 1])
 
     def statements(self) -> list[tree.Statement]:
         """The statements up to a `}`, or to where a forgotten one must have been."""

@@ -37,8 +37,8 @@ STATEMENT = re.compile(
 )
 """A statement, from the blanks before it to its end."""
 
-_BEGIN = rf"[\n\r;{{}}:][{BLANKS}]*"
-"""What stands before a statement, but for one behind a `.loc` on its line."""
+_BEGIN = r"[\n\r;{}:][ \t\f\x1a]*+"
+"""What stands before a statement, but for one behind a `.loc` on its line: of blanks over several lines, those of the last."""
 
 LABEL = re.compile(rf"{_BEGIN}({_NAME})(?=[ \t]*:(?!:))", re.ASCII)
 """What is a label, or a part of something longer, where labels can stand."""

@@ -352,7 +352,14 @@ class Block(Node):
 
 @dataclass(slots=True)
 class Unread(Node):
-    """The place of a body whose statements are not read yet (`ptxvm.syntax.outline`)."""
+    """The place of a body whose statements are not read yet (`ptxvm.syntax.outline`); one that `is_open` has no `}`."""
+
+    is_open: bool = False
+
+    @property
+    def inner_end(self) -> int:
+        """Where its statements end: before the `}`, if it has one."""
+        return self.end if self.is_open else self.end - 1
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from itertools import islice
 
 import pytest
@@ -14,6 +15,8 @@ import pytest
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis import body_lines, expressions, incremental
 from ptxvm.analysis.incremental import IncrementalChecker, whole
+from ptxvm.analysis.sparse import SparseWalk
+from ptxvm.syntax.instructions import Instructions
 from ptxvm.syntax.source import Source
 
 TEXT = """\
@@ -143,7 +146,7 @@ def test_only_the_edited_body_is_looked_at():
     assert reads(checker, "// moved\n" + TEXT) == 0
     assert reads(checker, TEXT.replace("1, 16;", "1, %r99;")) == 1
     assert reads(checker, "\n\n" + TEXT.replace("1, 16;", "1, %r99;")) == 0
-    assert reads(checker, TEXT.replace("END:", "END: {")) == 0  # the body with the brace is read, and no other
+    assert reads(checker, TEXT.replace("END:", "END: {")) == 1
 
 
 NUMBERS = ", ".join(map(str, range(64)))
@@ -252,6 +255,50 @@ def test_of_a_body_with_an_error_only_the_doubtful_statements_are_read(wrong, mo
     monkeypatch.setattr("ptxvm.analysis.expressions.operands", lambda checks, node, scope: bound.append(node))
     checker.check(Source(text))
     assert 0 < len(bound) < 50
+
+
+OPENING = [
+    "{", "/*", ".visible .entry open(", ".visible .entry open()", "}", ".visible .entry other() { ret; }", "{ .reg .b32 x;",
+]  # fmt: skip
+"""What is typed in a body: it stays open, or ends too early."""
+
+
+@pytest.mark.parametrize("wrong", OPENING)
+def test_of_a_body_that_is_open_only_what_is_doubtful_is_read(wrong, monkeypatch):
+    """A brace, a comment or the head of a kernel is being written in a body of a thousand instructions."""
+    kernel = "{\n    .reg .b32 %r<8>;\n" + "    add.s32 %r1, %r2, %r1;\n" * 500
+    text = f"{TEXT}.visible .entry long()\n{kernel}    {wrong}\n" + "    add.s32 %r1, %r2, %r1;\n" * 500 + "    ret;\n}\n"
+    read = []
+    instruction = Instructions.instruction
+    monkeypatch.setattr(Instructions, "instruction", lambda *of: read.append(of) or instruction(*of))
+    checker = IncrementalChecker()
+    checker.check(Source(TEXT))
+    read.clear()
+    found = checker.check(Source(text))
+    assert len(read) < 50
+    assert found == oracle(text) != []
+
+
+@pytest.mark.parametrize("half", ["ad", "@%p1", "add.s32 %r1, %r2, 3"])
+def test_a_label_below_a_statement_that_is_being_written_is_there(half, monkeypatch):
+    """One walk over the body finds what is wrong: another would look at each line, as for a label that is missing."""
+    text = TEXT.replace("$LOOP:", f"{half}\n$LOOP:", 1)
+    checker = IncrementalChecker()
+    checker.check(Source(TEXT))
+    walks = []
+    run = SparseWalk.run
+    monkeypatch.setattr(SparseWalk, "run", lambda walk: walks.append(walk) or run(walk))
+    assert checker.check(Source(text)) == oracle(text) != []
+    assert len(walks) == 1
+
+
+@pytest.mark.parametrize("line", ["\n", "// add.s32 %r1, %r2, 3;\n", f"/*{' ' * 80}*/\n"])
+def test_thousands_of_lines_without_a_statement_are_passed_over(line):
+    """Looking for labels behind each of them anew took half a minute."""
+    text = TEXT.replace("$LOOP:", line * 20_000 + "$LOOP:", 1)
+    begin = time.process_time()
+    assert IncrementalChecker().check(Source(text)) == []
+    assert time.process_time() - begin < 5
 
 
 def slices(checker, text, size):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ptxvm.syntax import tree
+from ptxvm.syntax import outline as outlines, tree
 from ptxvm.syntax.outline import outline, sketch
+from ptxvm.syntax.parser import Parser
 from ptxvm.syntax.source import Source
 
 RIGHT = ".version 8.0\n.target sm_90\n.global .u32 x;\n.entry k() { add.s32 ; }\n.func f() { ret; }\n"
@@ -71,7 +72,7 @@ def test_a_head_on_a_line_of_its_own_ends_the_body_above(head):
 
 def test_a_brace_behind_a_guard_opens_a_block():
     """The parser says that a guard cannot stand there, and reads the block."""
-    found = sketch(Source(RIGHT.replace("add.s32 ;", "@%p1 { ret;")))
+    found = sketch(Source(RIGHT.replace("add.s32 ;", "@%p1 { ret;")), reads_open=True)
     assert [each.message for each in found.diagnostics] == [
         "a guard cannot stand before a block", "this `{` is not closed",
     ]  # fmt: skip
@@ -81,3 +82,40 @@ def test_a_function_that_is_declared_in_a_body_ends_nothing():
     found = sketch(Source(RIGHT.replace("add.s32 ;", "\n.func f();\n")))
     assert found.diagnostics == []
     assert found.is_whole
+
+
+STRAYS = ["@%p bra L;", "L:", ".loc 1 2 3", "bar.sync 0;", "ld.v2.u32 {%r1, %r2}, [x];", "call (a), f, (b);", "", "ret;"]
+"""Lines of a body that ended too early."""
+
+
+def test_the_first_line_behind_a_brace_too_many_stands_for_all(monkeypatch):
+    """Thousands of lines of all kinds are one mistake, and few of them are read; the functions below are read as ever."""
+    text = ".version 8.0\n.target sm_90\n.entry k()\n{ ret; }\n}\n" + "\n".join(STRAYS * 1000) + "\n}\n.reg .b32 %z;\nret;\n"
+    whole = Parser(Source(text + ".entry below()\n{ ret; }\nret;\n"))
+    whole.module()
+    assert [(each.code, each.line) for each in whole.diagnostics] == [("P0114", 5), ("P0105", text.count("\n") + 3)]
+    read = []
+    monkeypatch.setattr(
+        outlines, "Parser", lambda source, tokens, *places: read.append(tokens) or Parser(source, tokens, *places)
+    )
+    found = sketch(whole.source)
+    assert found.diagnostics == whole.diagnostics
+    assert isinstance(found.module.statements[-1].body, tree.Unread)
+    assert max(len(each.texts) for each in read) < 100
+
+
+@pytest.mark.parametrize("ends", ["", "\n/* no end", "\n.visible .entry below(\n", "\n.section .debug_x\n{\n"])
+def test_a_body_without_its_brace_is_left_unread_up_to_what_ends_it(ends):
+    """Up to the end of the text or the head of a function; where a section ends it, it is read."""
+    text = ".version 8.0\n.target sm_90\n.entry k()\n{\n    ret;\n" + ends
+    found = sketch(Source(text))
+    body = found.module.statements[2].body
+    reader = Parser(Source(text))
+    reader.module()
+    assert sorted(each.message for each in found.diagnostics) == sorted(each.message for each in reader.diagnostics)
+    if "section" in ends:
+        assert isinstance(body, tree.Block)
+    else:
+        assert (body.is_open, body.start) == (True, text.index("{"))
+        assert body.inner_end == body.end == (text.index(".visible") if "visible" in ends else len(text))
+        assert found.wrong_body(body) is None
