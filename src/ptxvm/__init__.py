@@ -50,7 +50,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the type that the name h
     if name in LAZY:
         import importlib
 
-        found = globals()[name] = getattr(importlib.import_module(LAZY[name]), name)
+        from ptxvm.analysis.collector import NoCollection
+
+        with NoCollection():
+            found = globals()[name] = getattr(importlib.import_module(LAZY[name]), name)
         return found
     raise AttributeError(f"module 'ptxvm' has no attribute '{name}'")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ptxvm.algebra.memory_order import GridStep
 from ptxvm.analysis.check import analyse
+from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.link_checks import check_link
 from ptxvm.analysis.linking import linked_functions
 from ptxvm.analysis.program import Function, Program
@@ -251,8 +252,8 @@ def loaded_jit() -> type[Jit]:
     """The engine that compiles; LLVM comes with the first launch that wants it.  `Unsupported` where there is no llvmlite."""
     if find_spec("llvmlite") is None:
         raise Unsupported("the JIT without llvmlite", 'engine="interp" needs none')
-    from ptxvm.engine.jit.engine import Jit  # noqa: PLC0415
-
+    with NoCollection():
+        from ptxvm.engine.jit.engine import Jit  # noqa: PLC0415
     return Jit
 
 

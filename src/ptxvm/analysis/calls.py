@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
@@ -14,6 +13,7 @@ from ptxvm.analysis.signatures import Formal
 from ptxvm.analysis.symbols import Prototype, Register, Signature, Table, Variable
 from ptxvm.diagnostics import codes
 from ptxvm.isa.operand_types import holds
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 
 CALLED_A_KERNEL = codes.register(

@@ -11,10 +11,11 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from math import copysign, inf, isnan, nan
-from typing import Any, NamedTuple
+from typing import Any
 
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 
 BITS = (1 << 64) - 1

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import accumulate, islice
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from ptxvm.analysis.names_ahead import BLOCK_MARK, FAMILY_MARK, OWN_MARK, WORD
 from ptxvm.analysis.operand_forms import Forms
@@ -22,6 +22,7 @@ from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, NameScope
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import ISA
 from ptxvm.isa.targets import Need
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 from ptxvm.syntax.statements import BLANKS
 

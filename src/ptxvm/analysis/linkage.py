@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
@@ -14,6 +13,7 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa import special_registers
 from ptxvm.isa.directives import CONSTANT_BANK, SYSTEM_FUNCTIONS
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from dataclasses import field
 from functools import lru_cache
 from itertools import chain, repeat
-from typing import NamedTuple
 
 from ptxvm.algebra.types import Type
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import ISA
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, LABEL, LIST, NAMED_LIST, REGISTERS, VARIABLE, find_labels
 
 FAMILY_MARK = "\x01"

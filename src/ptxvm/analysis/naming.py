@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
@@ -17,6 +16,7 @@ from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics import did_you_mean, habits
 from ptxvm.isa.model import ISA
 from ptxvm.isa.special_registers import SPECIAL, lookup
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 
 MOST_PARAMETERS = 6  # the most names in a help

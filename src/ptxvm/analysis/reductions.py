@@ -6,8 +6,6 @@ begin with the neutral element of the operation can be joined by it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.flow import reads_and_writes
@@ -15,6 +13,7 @@ from ptxvm.analysis.outputs import NONE, reaches_memory, sources, used, written
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.isa.effects import Access, Verb
+from ptxvm.named_tuple import NamedTuple
 
 COMMUTATIVE = frozenset({"add", "and", "or", "xor", "min", "max"})
 OWN = frozenset({Space.SHARED, Space.LOCAL, Space.CONST})  # memory that no parameter points to

@@ -12,10 +12,10 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from typing import NamedTuple
 
 from ptxvm.campaign.case import Workload
 from ptxvm.campaign.outcome import Job, Outcome
+from ptxvm.named_tuple import NamedTuple
 
 SIZE = struct.Struct("<Q")
 PASSED = struct.Struct("<cd")

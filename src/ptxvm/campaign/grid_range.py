@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from ptxvm.machine.backing import Bytes
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
+from ptxvm.named_tuple import NamedTuple
 
 
 class Blank(NamedTuple):

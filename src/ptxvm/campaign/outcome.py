@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ptxvm.dataclass import dataclass
+from ptxvm.named_tuple import NamedTuple
 
 
 class Verdict(enum.StrEnum):

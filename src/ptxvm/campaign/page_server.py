@@ -16,13 +16,14 @@ import threading
 import weakref
 from collections.abc import Mapping
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.per_lane import Array
+from ptxvm.named_tuple import NamedTuple
 
 REQUEST = struct.Struct("<QQQ")
 KEY = 32  # bytes

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
 
 from ptxvm.campaign.outcome import Done, Outcome, Verdict
 from ptxvm.campaign.parameter_space import ParameterSpace
 from ptxvm.dataclass import dataclass
+from ptxvm.named_tuple import NamedTuple
 
 MOST_VALUES = 1000  # of a parameter, that are listed
 

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryFile
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from ptxvm.campaign.frames import Descriptor
 from ptxvm.dataclass import dataclass
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.per_lane import Array
+from ptxvm.named_tuple import NamedTuple
 
 UNIT = mmap.ALLOCATIONGRANULARITY  # bytes: a mapping begins at a multiple
 

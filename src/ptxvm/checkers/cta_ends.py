@@ -9,7 +9,6 @@ by itself (`cp.async`) is its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from ptxvm.checkers.shadow import AllocationShadow, Cells, Packing, Records
 from ptxvm.checkers.strength import Site
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.window import stride
+from ptxvm.named_tuple import NamedTuple
 
 
 class CtaEnd(NamedTuple):

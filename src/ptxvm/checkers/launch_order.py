@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from ptxvm.checkers.patterns import Heads, merge
 from ptxvm.checkers.strength import WIDE
 from ptxvm.machine.events import Threads
 from ptxvm.machine.streams import DEVICE, StreamLaunch
+from ptxvm.named_tuple import NamedTuple
 
 LAUNCHED = "launched"
 WHOLE = -1  # in place of a CTA: all that a launch has done, as it ended before

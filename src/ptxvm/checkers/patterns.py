@@ -8,13 +8,13 @@ observes a write collects the heads.  An acquire on that location, or a fence, l
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
 
 import numpy as np
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined, of_kind
 from ptxvm.machine.events import Threads
+from ptxvm.named_tuple import NamedTuple
 
 Location = tuple[int, int]  # a shadow and the offset of an element
 Heads = dict[tuple[int, int], Knowledge]  # by thread and scope: a later head includes the earlier ones

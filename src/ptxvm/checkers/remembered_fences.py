@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from ptxvm.checkers.clocks import Clocks, Knowledge
 from ptxvm.machine.events import Threads
+from ptxvm.named_tuple import NamedTuple
 
 FENCES = 8  # of a thread that are remembered: a thread that runs ahead of others makes further ones
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.events import Threads
 from ptxvm.machine.tensor_blocks import CellBlock
+from ptxvm.named_tuple import NamedTuple
 
 MOVES = (AsyncKind.TENSOR_LOAD, AsyncKind.TENSOR_STORE)
 HOPS = 4  # accesses between two that order them

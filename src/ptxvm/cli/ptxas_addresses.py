@@ -6,13 +6,13 @@ A module without `.address_size` has the addresses of the host, unless it uses n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Program
 from ptxvm.isa.access import base_of, space_of
 from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.targets import Target
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 
 WIDE = (Space.GENERIC, Space.GLOBAL)

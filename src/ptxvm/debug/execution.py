@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.events import Finding
 from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.warp_schedule import Choice
+from ptxvm.named_tuple import NamedTuple
 
 NONE: LaneNumbers = np.zeros(0, np.intp)
 

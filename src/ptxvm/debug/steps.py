@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection
-from typing import NamedTuple
 
 from ptxvm.debug.execution import Execution
 from ptxvm.debug.focus import NotThere
@@ -17,6 +16,7 @@ from ptxvm.debug.stops import Reason, Stop
 from ptxvm.engine.interp.ports import Wait
 from ptxvm.engine.interp.stepping import warps_of
 from ptxvm.engine.interp.stepping_schedule import Issue
+from ptxvm.named_tuple import NamedTuple
 
 
 class Step(enum.Enum):

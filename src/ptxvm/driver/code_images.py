@@ -9,11 +9,11 @@ import ctypes
 import json
 from collections.abc import Iterable, Iterator
 from struct import unpack_from
-from typing import NamedTuple
 
 from ptxvm.driver.compression import lz4_block, zstandard
 from ptxvm.driver.cubins import MAGIC, AssembledPTX, cubin_at, ptx_texts
 from ptxvm.driver.results import BuildError, Result
+from ptxvm.named_tuple import NamedTuple
 
 FATBIN = 0xBA55ED50
 WRAPPER = 0x466243B1

@@ -11,12 +11,13 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.diagnostics.suppressions import Suppressions
 from ptxvm.driver.models import DEFAULT, MODELS, Model
 from ptxvm.machine import options, settings
+from ptxvm.named_tuple import NamedTuple
 
 MOST_DEVICES = 64
 T = TypeVar("T")

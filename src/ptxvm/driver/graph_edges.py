@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
 
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.named_tuple import NamedTuple
 
 KERNEL = 0  # CUgraphNodeType
 SIZE = 8  # bytes of the structure

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import bytes_at
 from ptxvm.machine.device import device
 from ptxvm.machine.memory import Memory
+from ptxvm.named_tuple import NamedTuple
 
 LOWEST, HIGHEST = 1 << 16, 1 << 47  # user space; smaller words are counts and strides
 MOST_DESCRIBED = 1 << 14

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple, cast
+from typing import cast
 
 from ptxvm.dataclass import dataclass
 from ptxvm.driver.configuration import Configuration
@@ -19,6 +19,7 @@ from ptxvm.driver.updatable_nodes import NodeRecord
 from ptxvm.machine.events import Finding
 from ptxvm.machine.options import Completion
 from ptxvm.machine.streams import DEVICE
+from ptxvm.named_tuple import NamedTuple
 
 
 class Launch(NamedTuple):

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.diagnostics.kernel_names import displayed
@@ -22,6 +21,7 @@ from ptxvm.driver.environment import environment
 from ptxvm.machine import options
 from ptxvm.machine.events import Finding
 from ptxvm.machine.streams import Stream
+from ptxvm.named_tuple import NamedTuple
 
 LOG = logging.getLogger("ptxvm.driver")
 MOMENT = 0.1  # seconds after which a function of the client is taken to wait for the host

@@ -9,7 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from struct import unpack_from
-from typing import NamedTuple
+
+from ptxvm.named_tuple import NamedTuple
 
 SET_ADDRESS, END_SEQUENCE = 2, 1  # extended opcodes
 COPY, ADVANCE_PC, ADVANCE_LINE, SET_FILE, SET_COLUMN = range(1, 6)  # standard opcodes

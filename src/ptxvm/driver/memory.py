@@ -10,7 +10,6 @@ import ctypes
 from collections import Counter
 from enum import Enum, auto
 from itertools import count
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,6 +25,7 @@ from ptxvm.machine.device import allocation_at, device as machine_device, was_fr
 from ptxvm.machine.memory import Memory, room_for
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.unwritten import UNWRITTEN, written
+from ptxvm.named_tuple import NamedTuple
 
 ALIGNMENT = 512  # of allocations, and their granularity, as on hardware
 LARGE_PAGE = 2 << 20  # ... where an allocation of at least this size begins a page of this size: clients lay out tables in it

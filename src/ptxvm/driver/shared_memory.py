@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -23,6 +22,7 @@ from ptxvm.driver.queue import Mark, refuse_in_queue
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.backing import Bytes, address_of
 from ptxvm.machine.sole_thread import RUNNING
+from ptxvm.named_tuple import NamedTuple
 
 PAGE = mmap.PAGESIZE
 FIXED, NO_REPLACE = 0x10, 0x100000  # MAP_FIXED, MAP_FIXED_NOREPLACE

@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import NamedTuple
 
 from ptxvm.dataclass import dataclass
 from ptxvm.driver.memory import NUMBERS, AllocationKind, MemoryBlock, MemoryBlocks
@@ -17,6 +16,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import NO_ACCESS, RESERVING, File, ReservedAddresses, map_fixed
 from ptxvm.machine.backing import bytes_at
 from ptxvm.machine.teams import TEAMS, Team
+from ptxvm.named_tuple import NamedTuple
 
 GRANULARITY = 2 << 20  # of memory and addresses
 ADDRESSES = 1 << 64

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.diagnostic import Span
@@ -11,6 +10,7 @@ from ptxvm.diagnostics.errors import Place
 from ptxvm.isa.effects import Collective
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import plural
+from ptxvm.named_tuple import NamedTuple
 
 Extent = tuple[int, int, int]
 Count = tuple[int, int]  # of threads: those that have come, and those that are expected

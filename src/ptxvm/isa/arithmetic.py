@@ -6,13 +6,12 @@ none: hardware computes them in steps of its own.  Neither are conversions.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Rounding, Value
 from ptxvm.isa.exactness import DEFINED
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.origins import NOTHING, Origin, Origins
+from ptxvm.named_tuple import NamedTuple
 
 OPERATIONS = {"add": 1, "sub": 1, "mul": 1, "fma": 2}
 

@@ -6,7 +6,7 @@ one of these, or with several where its variants differ.  Without a word an inst
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ptxvm.named_tuple import NamedTuple
 
 
 class Exactness(NamedTuple):

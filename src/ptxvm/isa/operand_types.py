@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32, f16, f16x2, f32, f32x2, f64, pred, u32
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
+from ptxvm.named_tuple import NamedTuple
 
 ShapeKind: TypeAlias = Literal[
     "register", "integer", "float", "variable", "special", "label", "function", "table", "prototype", "sink", "address",

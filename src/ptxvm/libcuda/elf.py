@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from struct import pack
 from types import MappingProxyType
-from typing import NamedTuple
 
 from ptxvm.libcuda.assembler import PROCESSORS, STUB, Processor
 from ptxvm.libcuda.starter import IMPORTS, Starter, slot_label, starting_code, text_label
+from ptxvm.named_tuple import NamedTuple
 
 SLOTS = "ptxvm_slots"
 FORKED = "ptxvm_forked"  # a function that lets every slot lead to code that returns `unfilled`: in a forked child

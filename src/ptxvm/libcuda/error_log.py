@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import NamedTuple
 
 from ptxvm.driver.results import BuildError, DriverError, Result
+from ptxvm.named_tuple import NamedTuple
 
 ROOM = 25_600  # bytes that the log keeps
 EXPECTED = frozenset({Result.NOT_READY})  # answers, and no errors

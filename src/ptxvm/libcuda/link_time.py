@@ -9,10 +9,10 @@ import ctypes
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.toolkit import installed
+from ptxvm.named_tuple import NamedTuple
 
 LTO_IR = 3  # nvJitLinkInputType
 ALWAYS = ("-lto", "-ptx")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from functools import cache, wraps
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ptxvm.driver.captures import CaptureMode
 from ptxvm.driver.cells import CONTEXT, DEFAULT, FAILURE
@@ -23,6 +23,7 @@ from ptxvm.libcuda.host_calls import HERE
 from ptxvm.libcuda.records import Records, Stack
 from ptxvm.libcuda.threads import PerThread
 from ptxvm.machine.opaque import Opaque
+from ptxvm.named_tuple import NamedTuple
 
 Implementation = Callable[..., None]
 F = TypeVar("F", bound=Implementation)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import field
 from enum import IntEnum
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ptxvm.dataclass import dataclass
 from ptxvm.driver.code_images import texts_at
@@ -20,6 +20,7 @@ from ptxvm.driver.module import Kernel, Module
 from ptxvm.libcuda.c_values import put_u64
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.threads import PerThread
+from ptxvm.named_tuple import NamedTuple
 
 F = TypeVar("F", bound=Callable[..., int | None])
 

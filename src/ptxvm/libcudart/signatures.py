@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ptxvm.libcuda import signatures as driver
 from ptxvm.libcudart.structures import Extent, Location, PitchedPointer, ThreeSizes
+from ptxvm.named_tuple import NamedTuple
 
 KINDS: Mapping[str, Any] = MappingProxyType(  # ctypes classes, None for void, as `CFUNCTYPE` takes them
     dict(driver.KINDS) | {"v": None, "D": ThreeSizes, "E": Extent, "P": PitchedPointer, "L": Location}

@@ -7,13 +7,14 @@ have closed forms over groups; any other operation goes in rounds, the k-th lane
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.machine.events import Flags
 from ptxvm.machine.per_lane import Addresses, Array, PerLane
+from ptxvm.named_tuple import NamedTuple
 
 Update = Callable[..., PerLane]
 

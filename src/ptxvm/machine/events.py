@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import field
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_blocks import CellBlock
+from ptxvm.named_tuple import NamedTuple
 
 Threads = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]

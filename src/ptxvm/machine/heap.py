@@ -6,7 +6,6 @@ CUDA C++ Programming Guide, Dynamic Global Memory Allocation and Operations.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 from weakref import ref
 
 from ptxvm.algebra.state_space import Space
@@ -14,6 +13,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.layout import align
 from ptxvm.machine.memory import Memory
+from ptxvm.named_tuple import NamedTuple
 
 DEFAULT_SIZE = 8 << 20
 ALIGNMENT = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, SupportsIndex, TypeAlias, TypeVar
+from typing import SupportsIndex, TypeAlias, TypeVar
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.shared import most_static
@@ -13,6 +13,7 @@ from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES, TILES
 from ptxvm.machine.options import extent
 from ptxvm.machine.per_lane import Array
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 
 Extent = tuple[int, int, int]

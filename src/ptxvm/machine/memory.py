@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from _thread import RLock  # the import of `threading` takes longer than the start of a cached kernel
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ptxvm.machine import backing
 from ptxvm.machine.allocation import FREED, NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable, in_pieces
 from ptxvm.machine.backing import address_of, bytes_at, world
 from ptxvm.machine.per_lane import Addresses, Array, LaneNumbers, Lanes, PerLane
+from ptxvm.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from ptxvm.machine import atomics

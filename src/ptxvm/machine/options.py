@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal, NamedTuple, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, get_args
+from typing import Literal, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, get_args
 
 from ptxvm.diagnostics import KINDS, did_you_mean
+from ptxvm.named_tuple import NamedTuple
 
 EngineName = Literal["auto", "interp", "jit"]
 Numerics = Literal["exact", "fast"]

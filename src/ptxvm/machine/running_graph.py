@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import NamedTuple
+
+from ptxvm.named_tuple import NamedTuple
 
 
 class RunningGraph(NamedTuple):

@@ -6,11 +6,10 @@ and which is equally far away for all addresses of a team.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ptxvm.machine.per_lane import Addresses
+from ptxvm.named_tuple import NamedTuple
 
 
 class Team(NamedTuple):

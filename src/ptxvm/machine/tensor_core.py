@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -25,6 +25,7 @@ from ptxvm.algebra.types import Type, f16, f32, f64, s32
 from ptxvm.analysis.program import Bound
 from ptxvm.isa.fragments import Core, Product, Scaling, Sparsity
 from ptxvm.machine.per_lane import Array
+from ptxvm.named_tuple import NamedTuple
 
 Matrices: TypeAlias = Array
 """A stack of matrices, or the rows of one."""

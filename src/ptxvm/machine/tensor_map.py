@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from ptxvm.isa.tensor_map import ELEMENTS, FIELDS, MARK, SIZE, Element
 from ptxvm.machine.device_array import DeviceArray
+from ptxvm.named_tuple import NamedTuple
 
 
 class TensorType(enum.IntEnum):

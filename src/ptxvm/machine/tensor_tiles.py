@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.transfer_pieces import Operands, Pieces
 from ptxvm.machine.window import WITHIN
+from ptxvm.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import numpy.typing as npt

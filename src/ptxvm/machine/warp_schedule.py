@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import field
-from typing import NamedTuple
 
 from ptxvm.dataclass import dataclass
+from ptxvm.named_tuple import NamedTuple
 
 VERSION = 1
 

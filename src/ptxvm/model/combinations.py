@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from ptxvm.dataclass import dataclass
 from ptxvm.machine.single_thread import Payload
@@ -15,6 +14,7 @@ from ptxvm.model.memory_events import EventKind
 from ptxvm.model.paths import FOREVER, Encounter, Path
 from ptxvm.model.search import Steps, flattened
 from ptxvm.model.values import Key, ReadValue, Value
+from ptxvm.named_tuple import NamedTuple
 
 LocatedValue = tuple[Location, Value]
 """A value at a location."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import product
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ptxvm.algebra.asynchronous import AsyncKind, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
@@ -22,6 +22,7 @@ from ptxvm.model.litmus_program import Barrier, Location, Thread
 from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.paths import FOREVER, Encounter, Exchange, Path, PathCondition
 from ptxvm.model.values import Key, ReadValue
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 
 STRONG = {Order.VOLATILE: Order.RELAXED}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.profile.trace import Extent
 
 Numbers: TypeAlias = npt.NDArray[np.integer]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from _thread import allocate_lock, get_ident
-from typing import NamedTuple
+
+from ptxvm.named_tuple import NamedTuple
 
 
 class Piece(NamedTuple):

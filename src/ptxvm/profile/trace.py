@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
@@ -13,6 +13,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
+from ptxvm.named_tuple import NamedTuple
 
 Extent = tuple[int, int, int]
 

@@ -6,14 +6,13 @@ instruction touch the same bytes or none in common.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
+from ptxvm.named_tuple import NamedTuple
 
 Ints = npt.NDArray[np.int64]
 

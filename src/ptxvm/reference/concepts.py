@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from ptxvm.named_tuple import NamedTuple
 
 
 class Concept(NamedTuple):

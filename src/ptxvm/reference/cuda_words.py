@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from ptxvm.named_tuple import NamedTuple
 
 # What is written in PTX = the names.  A special register, a directive or a mnemonic, as far as it is the same for all of them.
 BUILTINS = """

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
-from typing import NamedTuple
 
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 from ptxvm.syntax.statements import BLANKS
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ptxvm.algebra.derived.floats import infinity_bits, is_nan, is_negative, magnitude, nan_bits
 from ptxvm.algebra.derived.integers import shift_to_nearest
 from ptxvm.algebra.types import b8, b16, b32, f32, s8
 from ptxvm.algebra.value import Value, select
+from ptxvm.named_tuple import NamedTuple
 
 
 class Format(NamedTuple):

@@ -6,11 +6,11 @@ All have barriers before and behind them.  They use `tile`, which has 16 bytes f
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
 
 from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.memory import CELLS, INPUT, letters_of, misplaced, size_of
 from ptxvm.campaign.random_kernels.parts import GUARD, REGISTERS, D, P, R, Shape, Statement
+from ptxvm.named_tuple import NamedTuple
 
 MORE = 16  # bytes of the tile behind those of the threads
 CELL = 16  # bytes of a thread

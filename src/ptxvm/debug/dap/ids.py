@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.dataclass import dataclass
 from ptxvm.debug.breakpoints import Bytes
 from ptxvm.debug.focus import NotThere
+from ptxvm.named_tuple import NamedTuple
 
 LEVELS = 1 << 10  # frames of a thread that have identifiers
 ROUTINE = 1 << 24  # instructions of a function at most

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ptxvm.engine.faults import Count
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
+from ptxvm.named_tuple import NamedTuple
 
 Key = tuple[int, int, int]  # minus the depth of calls, the routine, the segment
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
@@ -16,6 +16,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp import ports
 from ptxvm.engine.interp.segment import CARRY_SLOT, Tracer
 from ptxvm.engine.operands import OperandValue
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
 

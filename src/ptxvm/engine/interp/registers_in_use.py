@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ptxvm.engine.interp.async_products import StartedProduct
 from ptxvm.engine.interp.segment import Slots
 from ptxvm.engine.interp.tensor_tasks import TensorLoad
 from ptxvm.machine.per_lane import Lanes, RegisterFile
+from ptxvm.named_tuple import NamedTuple
 
 Work: TypeAlias = StartedProduct | TensorLoad
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 from ptxvm.algebra.ports import Memory, Peers
 from ptxvm.algebra.types import b8, b16, b32, u32
@@ -25,6 +24,7 @@ from ptxvm.isa.fragments import Fragment, Tiles
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.model import Decoded, Problem, checked, instruction
 from ptxvm.isa.special_registers import WARP
+from ptxvm.named_tuple import NamedTuple
 
 CHIPS = "sm_100f sm_103f sm_107f sm_110f sm_120f sm_100a sm_103a sm_107a sm_110a sm_120a sm_121a"
 NEEDS = {

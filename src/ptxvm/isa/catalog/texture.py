@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ptxvm.algebra.derived.packed import pack
 from ptxvm.algebra.types import f16, f32
 from ptxvm.algebra.value import Value
@@ -12,6 +10,7 @@ from ptxvm.isa.exactness import FILTERED, MOVED
 from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.opaque import HANDLE, is_handle, is_independent, size_problem
 from ptxvm.isa.operand_types import Shape, disparity, in_words, is_float
+from ptxvm.named_tuple import NamedTuple
 
 # ── geometries ──────────────────────────────────────────────────────────────────────────
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from ptxvm.driver.cuda_arrays import CudaArray
 from ptxvm.driver.results import DriverError, Result, member
@@ -12,6 +11,7 @@ from ptxvm.libcuda.c_values import array_at, put_u64_if, structure_at, u64s
 from ptxvm.libcuda.calls.copies import ARRAY, UNIFIED, AddressedCopy, copied, put, rectangular
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy3D, CopyAttributes, CopyOperand, CopyOperation
+from ptxvm.named_tuple import NamedTuple
 
 POINTER, OF_ARRAY = 1, 2  # CUmemcpy3DOperandType
 NO_NUMBER = (1 << 64) - 1  # of a copy that failed, where it is one of all

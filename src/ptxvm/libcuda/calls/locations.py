@@ -6,11 +6,11 @@ import ctypes
 import os
 from enum import IntEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import Location
+from ptxvm.named_tuple import NamedTuple
 
 NODES, PROCESSORS = Path("/sys/devices/system/node"), Path("/sys/devices/system/cpu")
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.image import Image
+from ptxvm.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.host import HostCall

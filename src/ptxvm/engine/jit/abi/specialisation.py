@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
 
 from ptxvm.analysis.program import Function
 from ptxvm.machine.options import Check
+from ptxvm.named_tuple import NamedTuple
 
 
 class Tier(enum.IntEnum):

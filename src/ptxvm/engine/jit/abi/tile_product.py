@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from ptxvm.algebra.types import Type
 from ptxvm.machine.tensor_core import Accumulation
+from ptxvm.named_tuple import NamedTuple
 
 HEIGHT, WIDTH = 16, 8  # of a tile
 MOST_ROWS, MOST_COLUMNS = 128, 256  # of a product

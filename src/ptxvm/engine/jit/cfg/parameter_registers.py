@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
@@ -20,6 +19,7 @@ from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.jit.cfg.rewriting import becomes_move, copied, with_code
 from ptxvm.isa.effects import Verb
+from ptxvm.named_tuple import NamedTuple
 from ptxvm.syntax import tree
 
 PARTS = "xyzw"  # the elements of a register

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from ptxvm.isa.tensor_memory import (
 from ptxvm.machine import shared_matrix, tensor_products
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_memory import cells
+from ptxvm.named_tuple import NamedTuple
 
 START = (1 << 14) - 1  # the bits of a descriptor that say where the matrix begins
 KINDS = ("f16", "tf32", "i8", "f8f6f4")  # whose elements functions for tiles take as they are

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import address_registers, bit_of
@@ -25,6 +24,7 @@ from ptxvm.engine.jit.memory.near_lines import NearLines
 from ptxvm.engine.jit.node import small_elements
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
+from ptxvm.named_tuple import NamedTuple
 
 BLOCK = 8  # lanes that are looked at together
 SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}  # of elements in bytes

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import REMEMBERED, Affine, Pattern, sums
+from ptxvm.named_tuple import NamedTuple
 
 NATIVE = 4  # bytes of the smallest element that the processor gathers
 LOAD, SCALAR, SHUFFLE, STORE, MASKED = 0.5, 1.5, 1.5, 1.0, 1.5  # costs of instructions, roughly in cycles of one port ...

@@ -14,13 +14,13 @@ windows of earlier ones are void.  An element is taken at most once: a loop that
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import SMALL, Code, Unit
 from ptxvm.engine.jit.memory import prefetches
 from ptxvm.engine.jit.memory.lane_chunks import pointer_in, transposed
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.named_tuple import NamedTuple
 
 SIZE = 64  # bytes of a lane, and of a register
 EPOCH = "%row_windows.epoch"

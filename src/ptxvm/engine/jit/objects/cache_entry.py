@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
@@ -22,6 +22,7 @@ from ptxvm.isa.effects import Verb
 from ptxvm.isa.fragments import Core
 from ptxvm.isa.tensor_memory import Tile
 from ptxvm.isa.transfers import Pattern
+from ptxvm.named_tuple import NamedTuple
 
 WORD = 8  # bytes of an address
 TRUTHS = {"0": False, "1": True}

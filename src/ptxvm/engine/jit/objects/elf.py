@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ptxvm.engine.jit.objects.loader import FlatCode, NotFlatError
 from ptxvm.engine.jit.objects.relocations import PROCESSORS, Processor
+from ptxvm.named_tuple import NamedTuple
 
 ALLOCATED, WRITABLE = 2, 1  # flags of a section
 UNDEFINED, GLOBAL = 0, 1

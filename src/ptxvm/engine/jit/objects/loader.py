@@ -12,7 +12,8 @@ import mmap
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+
+from ptxvm.named_tuple import NamedTuple
 
 
 class NotFlatError(Exception):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field, replace
-from typing import NamedTuple
 
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
@@ -18,6 +17,7 @@ from ptxvm.engine.jit.ir.builder import MEANING, Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.engine.operands import OperandValue
+from ptxvm.named_tuple import NamedTuple
 
 LINES = 10  # of LLVM IR from which an instruction is long ...
 SEVERAL = 3  # ... and how many of a form stand in their places: a call would cost a short kernel more than it saves ...
