@@ -51,7 +51,7 @@ def test_it_has_methods_of_its_own():
 
 
 def test_it_can_be_copied_and_pickled():
-    assert pickle.loads(pickle.dumps(Point(5))) == copy.deepcopy(Point(5)) == Point(5)
+    assert pickle.loads(pickle.dumps(Point(5))) == copy.deepcopy(Point(5)) == Point(5)  # noqa: S301 - our own
 
 
 def test_a_field_without_a_default_must_be_given():
