@@ -87,6 +87,8 @@ def client(address: str) -> Any:  # noqa: ANN401 - Dask has no types
         raise ImportError("a Dask cluster needs the extra `dask`: pip install 'ptxvm[dask]'") from None
     try:
         return Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
+    except ValueError as wrong:
+        raise ValueError(f"'{address}' is no address of a scheduler, such as tcp://10.0.0.1:8786: {wrong}") from None
     except OSError as wrong:
         raise ValueError(f"no scheduler answers at '{address}': {wrong}") from None
 

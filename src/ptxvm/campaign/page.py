@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from itertools import combinations, islice
@@ -12,14 +13,15 @@ import numpy as np
 
 from ptxvm.campaign.outcome import MEANINGS, Verdict
 from ptxvm.campaign.parameter_space import ParameterSpace
-from ptxvm.campaign.results import Results
+from ptxvm.campaign.results import Reason, Results
 from ptxvm.dataclass import dataclass
-from ptxvm.machine.events import Flags
 from ptxvm.machine.per_lane import Array
 
 BINS = 24  # columns and rows of a table; an axis with more values is divided
 MOST_TABLES = 10
+MOST_REASONS, TABLES_OF_A_REASON = 20, 2
 LONGEST = 3000  # characters of a message
+Counts = Counter[tuple[int, ...]]
 TOGETHER = 1 << 16  # cases that are counted at once
 
 STYLE = """
@@ -61,25 +63,35 @@ class Cells:
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
-    total: dict[tuple[int, ...], int] = field(default_factory=dict)
-    failed: dict[tuple[int, ...], int] = field(default_factory=dict)
+    total: Counts = field(default_factory=Counter)
+    failed: Counts = field(default_factory=Counter)
 
-    def add(self, indices: Sequence[Array], failed: Flags) -> None:
-        """Count cases: the indices of the values of each parameter, and which cases failed."""
+    def of_reason(self) -> Cells:
+        """The same table for failures of one kind: the cases are those of this one."""
+        return Cells(self.names, self.sizes, self.total)
+
+    def add(self, counted: Counts, indices: Sequence[Array]) -> None:
+        """Count cases in `total` or `failed`, by the indices of the values of each parameter."""
         shape = [min(size, BINS) for size in self.sizes]
         bins = [index * most // size for index, most, size in zip(indices, shape, self.sizes, strict=True)]
-        place = np.ravel_multi_index(bins, shape)
-        for counted, some in ((self.total, place), (self.failed, place[failed])):
-            numbers, counts = np.unique(some, return_counts=True)
-            for *at, count in zip(*(each.tolist() for each in np.unravel_index(numbers, shape)), counts.tolist(), strict=True):
-                counted[*at] = counted.get((*at,), 0) + count
+        numbers, counts = np.unique(np.ravel_multi_index(bins, shape), return_counts=True)
+        for *at, count in zip(*(each.tolist() for each in np.unravel_index(numbers, shape)), counts.tolist(), strict=True):
+            counted[*at] += count
 
     @property
     def contrast(self) -> float:
         """How far the cells differ in the share of failures: the variance between them."""
         cases = sum(self.total.values()) or 1
         mean = sum(self.failed.values()) / cases
-        return sum(count * (self.failed.get(at, 0) / count - mean) ** 2 for at, count in self.total.items()) / cases
+        return sum(count * (self.failed[at] / count - mean) ** 2 for at, count in self.total.items()) / cases
+
+
+@dataclass
+class Fields:
+    """The tables of all failures, and those of each reason, in the order of `Results.reasons`; of the rarest there are none."""
+
+    whole: list[Cells]
+    of_reasons: list[list[Cells]]
 
 
 def page(name: str, space: ParameterSpace, results: Results, tests: Sequence[Path], ended: int | None = None) -> str:
@@ -94,8 +106,8 @@ def page(name: str, space: ParameterSpace, results: Results, tests: Sequence[Pat
         f"<h1>{text(name)}</h1>",
         f"<p>{cases:,}{most} cases: {', '.join(summary(counts))}; {results.seconds():,.1f} seconds of work</p>",
         f'<div class="bar" role="img" aria-label="{share:.1f} % failed"><i style="width:{share:.3f}%"></i></div>',
-        *failures(results, tests),
-        *tables(space, results),
+        *failures(results.reasons(), tests, space, found := fields(space, results)),
+        *tables(space, found.whole),
     ]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{text(name)}</title>'
     lines = "\n".join(body)
@@ -115,46 +127,64 @@ def summary(counts: dict[Verdict, int]) -> Iterator[str]:
             yield f'<b class="{kind}" title="{text(meaning)}">{counts[verdict]:,} {verdict}</b>'
 
 
-def failures(results: Results, tests: Sequence[Path]) -> Iterator[str]:
-    """What failed where, with the first case of each."""
-    reasons = results.reasons()
+def failures(reasons: Sequence[Reason], tests: Sequence[Path], space: ParameterSpace, found: Fields) -> Iterator[str]:
+    """What failed, with the first case of each failure, and where it did if others failed elsewhere."""
     if not reasons:
         return
     yield "<h2>What failed</h2>"
-    for reason in reasons:
-        number, parameters, found, attempts = reason.first
+    for place, reason in enumerate(reasons):
+        number, parameters, outcome, attempts = reason.first
         shown = ", ".join(f"{name}={value}" for name, value in parameters.items())
         again = f", run {attempts} times" if attempts > 1 else ""
         test = next((path.name for path in tests if path.stem.endswith(f"_{number}")), "")
         repeated = f"; repeated by <code>{text(test)}</code>" if test else ""
-        yield f'<details><summary><b class="bad">{reason.count:,}</b> × <code>{text(found.reason)}</code></summary>'
+        yield f'<details><summary><b class="bad">{reason.count:,}</b> × <code>{text(outcome.reason)}</code></summary>'
         yield f"<p>First in case {number:,}: <code>{text(shown)}</code>{again}{repeated}</p>"
-        yield f"<pre>{text(found.message[:LONGEST])}</pre></details>"
+        yield f"<pre>{text(outcome.message[:LONGEST])}</pre>"
+        if len(reasons) > 1 and place < len(found.of_reasons):
+            yield from most_telling(space, found.of_reasons[place], TABLES_OF_A_REASON)
+        yield "</details>"
 
 
-def tables(space: ParameterSpace, results: Results) -> Iterator[str]:
-    """The field of parameters: each two of them, those that tell failures from others best first."""
+def fields(space: ParameterSpace, results: Results) -> Fields:
+    """The field of parameters: each two of them, and the cases and failures there."""
     names, sizes = list(space.axes), [len(values) for values in space.axes.values()]
     several = [n for n, size in enumerate(sizes) if size > 1]
     axes: list[tuple[int, ...]] = [*combinations(several, 2)] or [(n,) for n in several]
-    found = [Cells(tuple(names[n] for n in some), tuple(sizes[n] for n in some)) for some in axes]
-    if not found:
-        return
-    for cases in batched(results.verdicts(), TOGETHER):
+    whole = [Cells(tuple(names[n] for n in some), tuple(sizes[n] for n in some)) for some in axes]
+    reasons = min(len(results.reasons()), MOST_REASONS)
+    found = Fields(whole, [[each.of_reason() for each in whole] for _ in range(reasons)])
+    if not whole:
+        return found
+    for cases in batched(results.failures(), TOGETHER):
         rows = np.array(cases, np.int64)
-        positions, failed = space.positions(rows[:, 0]), rows[:, 1] != 0
-        for some, cells in zip(axes, found, strict=True):
-            cells.add([positions[n] for n in some], failed)
-    yield "<h2>Where</h2><p>Failed cases in each cell, and how many cases it has. The first tables tell most.</p>"
+        positions, reason = space.positions(rows[:, 0]), rows[:, 1]
+        for k, some in enumerate(axes):
+            whole[k].add(whole[k].total, [positions[n] for n in some])
+            whole[k].add(whole[k].failed, [positions[n][reason != 0] for n in some])
+            for number, cells in enumerate(found.of_reasons, 1):
+                cells[k].add(cells[k].failed, [positions[n][reason == number] for n in some])
+    return found
+
+
+def tables(space: ParameterSpace, found: Sequence[Cells]) -> Iterator[str]:
+    """Where cases failed, whatever the reason."""
+    if found:
+        yield "<h2>Where</h2><p>Failed cases in each cell, and how many cases it has. The first tables tell most.</p>"
+        yield from most_telling(space, found, MOST_TABLES)
+
+
+def most_telling(space: ParameterSpace, found: Sequence[Cells], most: int) -> Iterator[str]:
+    """Some tables: those that tell failures from others best, first."""
     yield '<div class="fields">'
-    for cells in sorted(found, key=lambda each: -each.contrast)[:MOST_TABLES]:
+    for cells in sorted(found, key=lambda each: -each.contrast)[:most]:
         yield from table(space, cells)
     yield "</div>"
 
 
-def batched(verdicts: Iterator[tuple[int, bool]], size: int) -> Iterator[list[tuple[int, bool]]]:
+def batched(cases: Iterator[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
     """Lists of so many, the last one perhaps shorter."""
-    while some := list(islice(verdicts, size)):
+    while some := list(islice(cases, size)):
         yield some
 
 
@@ -183,7 +213,7 @@ def labels(space: ParameterSpace, name: str) -> list[str]:
 
 def cell(cells: Cells, at: tuple[int, ...]) -> str:
     """A cell: the failed cases of how many."""
-    total, failed = cells.total.get(at, 0), cells.failed.get(at, 0)
+    total, failed = cells.total[at], cells.failed[at]
     if not total:
         return '<td class="none" title="no case">·</td>'
     share = 20 + 45 * failed / total if failed else 0  # text on it stays legible

@@ -139,10 +139,11 @@ class Results(AbstractContextManager["Results"]):
         """How many cases failed."""
         return int(self.connection.execute("SELECT count(*) FROM cases WHERE verdict <> 'passed'").fetchone()[0])
 
-    def verdicts(self) -> Iterator[tuple[int, bool]]:
-        """The number of each case, and whether it failed."""
-        for number, failed in self.connection.execute("SELECT number, verdict <> 'passed' FROM cases"):
-            yield number, bool(failed)
+    def failures(self) -> Iterator[tuple[int, int]]:
+        """The number of each case, and that of its reason from 1 on, in the order of `reasons`; 0 of those that passed."""
+        numbers = {tuple(alike): n for n, (*alike, _, _) in enumerate(self._grouped(), 1)}
+        for number, *reason in self.connection.execute("SELECT number, verdict, kind, place FROM cases"):
+            yield number, numbers.get((*reason,), 0)
 
     def seconds(self) -> float:
         """The seconds of all cases together."""
@@ -150,9 +151,12 @@ class Results(AbstractContextManager["Results"]):
 
     def reasons(self) -> list[Reason]:
         """The failures by what failed where, the most frequent first."""
-        grouped = "SELECT count(*) AS n, min(number) FROM cases WHERE verdict <> 'passed' GROUP BY verdict, kind, place"
-        found = self.connection.execute(f"{grouped} ORDER BY n DESC, min(number)")
-        return [Reason(count, next(self.cases("WHERE number = ?", number))) for count, number in found.fetchall()]
+        return [Reason(count, next(self.cases("WHERE number = ?", first))) for *_, count, first in self._grouped()]
+
+    def _grouped(self) -> list[tuple[str, str, str, int, int]]:
+        """The verdict, kind and place of failures that are alike, how many there are, and the first of them."""
+        alike = "SELECT verdict, kind, place, count(*) AS n, min(number) FROM cases WHERE verdict <> 'passed'"
+        return self.connection.execute(f"{alike} GROUP BY verdict, kind, place ORDER BY n DESC, min(number)").fetchall()
 
     def cases(self, where: str = "", *values: object) -> Iterator[Case]:
         """The cases that have ended, or some of them, in order."""

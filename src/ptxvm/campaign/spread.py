@@ -337,7 +337,7 @@ class JoinedArray:
             if (wrong := np.flatnonzero((known != NOBODY) & (before != now))).size:
                 at = int(np.arange(len(self.owner))[where][wrong[0]])
                 earlier = shown(cuts, known[wrong[0]])
-                yield f"{earlier} and {shown(cuts, k)} write byte {at} of argument {self.number} differently"
+                yield f"{earlier} and {shown(cuts, k)} write different values to byte {at} of argument {self.number}"
             self.values[where] = now
             self.owner[where] = np.where(known == NOBODY, k, SEVERAL)
         for k, each in enumerate(found):
@@ -350,12 +350,14 @@ class JoinedArray:
             if wrong.size:
                 at = int(np.arange(len(self.owner))[where][wrong[0]])
                 writers = shown(cuts, self.owner[at])
-                yield f"{shown(cuts, k)} read byte {at} of argument {self.number}, which {writers} write"
+                yield f"byte {at} of argument {self.number} is read by {shown(cuts, k)} and written by {writers}"
 
 
 def shown(cuts: Sequence[range], number: int) -> str:
     """A range of CTAs, in words."""
-    return f"CTAs {cuts[number].start} to {cuts[number].stop - 1}" if number >= 0 else "several CTAs"
+    if number < 0:
+        return "several CTAs"
+    return f"CTA {cuts[number].start}" if len(cuts[number]) == 1 else f"CTAs {cuts[number].start} to {cuts[number].stop - 1}"
 
 
 def race(kernel: str, text: str) -> Finding:

@@ -62,6 +62,14 @@ def fails_from(n: int, m: int) -> None:
         raise KeyError(n)
 
 
+def fails_in_two_ways(n: int, m: int) -> None:
+    """Fails in one way where n is 1, and in another where m is 1 elsewhere."""
+    if n == 1:
+        raise KeyError(n)
+    if m == 1:
+        raise IndexError(m)
+
+
 def saxpy(n: int, a: float, x: np.ndarray, y: np.ndarray) -> None:
     """What the example saxpy computes."""
     y += np.float32(a) * x

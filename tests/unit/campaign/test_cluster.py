@@ -41,6 +41,12 @@ def test_a_scheduler_that_does_not_answer_is_named(run: Callable[..., Campaign])
         run("passes", {"n": [1]}, scheduler="tcp://127.0.0.1:1")
 
 
+@pytest.mark.parametrize("address", ["cluster", "http://cluster:8786", ""])
+def test_what_is_no_address_is_named(run: Callable[..., Campaign], address: str) -> None:
+    with pytest.raises(ValueError, match=rf"'{address}' is no address of a scheduler, such as tcp://"):
+        run("passes", {"n": [1]}, scheduler=address)
+
+
 def test_cases_that_run_at_the_end_of_the_time_are_given_up(sleepers: DeclaredWorkload, address: str) -> None:
     """Case 1 sleeps; without a time it would have an outcome.  Others run afterwards."""
     with Cluster(sleepers, address, CaseLimits(seconds=3)) as runner:

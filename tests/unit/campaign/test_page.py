@@ -42,3 +42,15 @@ def test_an_axis_with_many_values_is_divided(run: Callable[..., Campaign]) -> No
     cells = Cells()
     cells.feed(found.page.read_text())
     assert cells.tables == [["5/10"] * 24]
+
+
+def test_each_of_several_failures_has_a_field_of_its_own(run: Callable[..., Campaign]) -> None:
+    """Of n = 1 both columns of m fail; elsewhere the second one does."""
+    found = run("fails_in_two_ways", {"n": [0, 1, 2], "m": [0, 1]})
+    cells = Cells()
+    cells.feed(found.page.read_text())
+    assert cells.tables == [
+        ["1", "1/1", "1", "1", "1", "1/1"],
+        ["1", "1", "1/1", "1/1", "1", "1"],
+        ["1", "1/1", "1/1", "1/1", "1", "1/1"],
+    ]

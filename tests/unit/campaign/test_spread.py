@@ -85,7 +85,7 @@ def test_ranges_that_write_a_byte_differently_race() -> None:
     found, array = spread("and.b32 %r1, %r0, 31; mad.wide.u32 %p2, %r1, 4, %p0; st.global.u32 [%p2], %r0;")
     (finding,) = found.result.findings
     assert (finding.kind, finding.space) == ("race", "global")
-    assert "CTAs 0 to 15 and CTAs 32 to 47 write byte 0 of argument 0 differently" in finding.message
+    assert "CTAs 0 to 15 and CTAs 32 to 47 write different values to byte 0 of argument 0" in finding.message
     assert array.tolist() == list(range(64))
 
 
@@ -93,7 +93,7 @@ def test_ranges_that_write_a_byte_differently_race() -> None:
 def test_the_byte_that_races_counts_from_the_start_of_the_array() -> None:
     """All ranges write elements 16 to 31."""
     found, _ = spread("and.b32 %r1, %r0, 15; mad.wide.u32 %p2, %r1, 4, %p0; st.global.u32 [%p2+64], %r0;")
-    assert "CTAs 0 to 15 and CTAs 16 to 31 write byte 64 of argument 0 differently" in found.result.findings[0].message
+    assert "CTAs 0 to 15 and CTAs 16 to 31 write different values to byte 64 of argument 0" in found.result.findings[0].message
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -109,7 +109,7 @@ def test_a_range_that_reads_what_another_writes_races() -> None:
     body = "setp.lt.u32 %q, %r0, 16; @%q ld.global.u32 %r1, [%p1+128]; st.global.u32 [%p1], %r0;"
     found, array = spread(body)
     (finding,) = found.result.findings
-    assert "CTAs 0 to 15 read byte 128 of argument 0, which CTAs 32 to 47 write" in finding.message
+    assert "byte 128 of argument 0 is read by CTAs 0 to 15 and written by CTAs 32 to 47" in finding.message
     assert array.tolist() == list(range(64))
 
 
@@ -130,7 +130,7 @@ def test_an_array_that_is_written_through_another_pointer_is_recorded(monkeypatc
     found, array = spread("st.global.u32 [%p1], %r0;")
     assert (found.reason, array.tolist()) == ("", list(range(64)))
     found, _ = spread("st.global.u32 [%p0], %r0;")
-    assert "write byte 0 of argument 0 differently" in found.result.findings[0].message
+    assert "write different values to byte 0 of argument 0" in found.result.findings[0].message
 
 
 @pytest.mark.usefixtures("in_this_process")
