@@ -21,6 +21,7 @@ from ptxvm.machine.texture import Address, Surface, Texture
 
 A = Attribute
 LAYERED, SURFACE, CUBEMAP, GATHER = 1, 2, 4, 8  # flags of arrays
+MAPPED_LATER = {0x40: "sparse arrays", 0x80: "arrays whose memory is mapped later"}  # flags that no device here supports
 FACES = 6
 
 
@@ -134,6 +135,8 @@ class CudaArray:
     flags: int = 0
 
     def __post_init__(self) -> None:
+        if wanted := [name for flag, name in MAPPED_LATER.items() if self.flags & flag]:
+            raise DriverError(Result.NOT_SUPPORTED, f"there are no {wanted[0]}, as the attributes of the device say")
         faces = self.depth % FACES if self.flags & LAYERED else self.depth - FACES
         if not self.width or (self.flags & LAYERED and not self.depth):
             raise DriverError(Result.INVALID_VALUE, f"there is no array of {self.width} x {self.height} x {self.depth}")

@@ -52,10 +52,12 @@ class HostMemory:
         self._launches = 0  # launches launches under way with open mappings
         self._usual: tuple[object, int] = ((), -1)  # arguments without such memory, and the number of frees at that time
 
-    def reaches(self, address: int, size: int) -> bool:
-        """Are some bytes pageable memory, in one mapping of the process?"""
+    def reaches(self, address: int, size: int, *, writing: bool = False) -> bool:
+        """Are some bytes pageable memory, in one mapping of the process, which may be written if that is asked for?"""
         known = not self._unknown([address.to_bytes(8, "little")])
-        return not known and any(each.start <= address and address + size <= each.end for each in mappings())
+        return not known and any(
+            each.start <= address and address + size <= each.end and writing <= each.writable for each in mappings()
+        )
 
     def accessible(self, arguments: Sequence[bytes]) -> AbstractContextManager[None]:
         """Let kernels use the memory of the host that arguments point to."""

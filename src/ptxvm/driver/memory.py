@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver.host_memory import host_memory
 from ptxvm.driver.launch_checks import exact_bounds, follows_values
@@ -88,6 +89,7 @@ class MemoryBlocks:
         self.opened: Counter[int] = Counter()  # the number of times that memory of other processes was opened, by address
         self.parts: dict[tuple[bytes, int], int] = {}  # the address, by handle and pool
         self.aside: set[MemoryBlock] = set()  # blocks that keep their memory, although no work may use it now
+        self.reserved: dict[int, int] = {}  # ranges of addresses for mapped memory: where each ends, by its start
 
     @staticmethod
     def memory(device: int = 0) -> Memory:
@@ -211,24 +213,49 @@ class MemoryBlocks:
                 return start, block
         return None
 
-    def check(self, address: int, size: int) -> None:
-        """DriverError for bytes that are neither in one block nor pageable memory of the host, which devices reach too."""
+    def check(self, address: int, size: int, *, writing: bool = False) -> None:
+        """DriverError for bytes that are neither in one block nor pageable memory of the host, which devices reach too.
+
+        Memory that is mapped without a gap counts as one block; none may be written that is mapped to be read.
+        """
         if (allocation := allocation_at(address)) is None and (aside := self.find(address)) is not None:
             allocation = aside[1].allocation  # work may use it when its turn comes
-        reached = host_memory().reaches(address, size) if allocation is None else address + size <= allocation.end
-        if not reached:
+        if allocation is not None:
+            self._check_within(allocation, address, size, writing=writing)
+        elif not host_memory().reaches(address, size, writing=writing):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
 
-    def check_any(self, address: int, size: int, *, of_host: bool = False) -> None:
-        """DriverError for bytes that begin in a block and leave it, or in one that was freed.
+    def _check_within(self, allocation: Allocation, address: int, size: int, *, writing: bool) -> None:
+        """DriverError for bytes that begin in an allocation, and leave it or must not be written."""
+        if writing and not is_writable(allocation):
+            raise DriverError(Result.INVALID_VALUE, f"{allocation.name} at {allocation.start:#x} must not be written")
+        if address + size <= allocation.end:
+            return
+        following = self.by_address.get(allocation.end)
+        if following is None or not (self.is_reserved(allocation.start) and self.is_reserved(following.address)):
+            raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
+        self._check_within(following.allocation, address, size, writing=writing)
+
+    def is_reserved(self, address: int) -> bool:
+        """Is an address in a range for mapped memory?"""
+        return any(start <= address < end for start, end in self.reserved.items())
+
+    def check_any(self, address: int, size: int, *, of_host: bool = False, writing: bool = False) -> None:
+        """DriverError for bytes that begin in a block and leave it, in one that was freed, or where no memory is mapped.
 
         Other memory is the host's own, as is what is said to be `of_host` and is in no block.
         """
         found = self.find(address)
-        if found is None and not of_host and was_freed(address):
-            self.check(address, size)
-        if found is not None and not found[1].registered and address + size > found[1].allocation.end:
-            raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
+        if found is None:
+            if self.is_reserved(address) or (not of_host and was_freed(address)):
+                self.check(address, size)
+        elif not found[1].registered:
+            self._check_within(found[1].allocation, address, size, writing=writing)
+
+
+def is_writable(allocation: Allocation) -> bool:
+    """May the driver write to an allocation?  Kernels only read constants, which the driver writes."""
+    return allocation.writable or allocation.space is Space.CONST
 
 
 def copy(target: int, source: int, size: int) -> None:

@@ -135,6 +135,7 @@ class VirtualMemory:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at a multiple of {alignment} cannot be reserved")
         owner = ReservedAddresses(size, max(alignment, GRANULARITY), preferred)
         self.ranges[owner.start] = AddressRange(owner.start, size, owner)
+        self.blocks.reserved[owner.start] = owner.start + size
         return owner.start
 
     def give_back(self, start: int, size: int) -> None:
@@ -142,7 +143,7 @@ class VirtualMemory:
         found = self.ranges.get(start)
         if found is None or found.size != size or found.pieces:
             raise DriverError(Result.INVALID_VALUE, f"{start:#x} is no range of {size} bytes without memory")
-        del self.ranges[start]
+        del self.ranges[start], self.blocks.reserved[start]
 
     def is_reserved(self, address: int) -> bool:
         """Is an address in a range?"""

@@ -120,12 +120,13 @@ def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Addr
     described = partial(as_rows, Rectangle(target, size, 1), Rectangle(source, size, 1), size)
     if not size:
         return AddressedCopy(partial(copy, 0, 0, 0), described, target, source)
+    blocks = session().driver.blocks
     for address in device:
-        session().driver.blocks.check(address, size)
+        blocks.check(address, size, writing=address == target)
     if not (target and source):
         raise DriverError(Result.INVALID_VALUE, "an address is null")
     for address in {target, source}.difference(device):
-        session().driver.blocks.check_any(address, size, of_host=bool(device))
+        blocks.check_any(address, size, of_host=bool(device), writing=address == target)
     return AddressedCopy(partial(copy, target, source, size), described, target, source)
 
 
@@ -264,18 +265,23 @@ def rectangular(c: Copy2D | Copy3D) -> AddressedCopy:
     if min(target.pitch, source.pitch) < c.width:
         raise DriverError(Result.INVALID_VALUE, "a row is longer than the pitch")
     for side, rows in (("target", target), ("source", source)):
-        if _field(c, side, "type") == DEVICE:
-            check_rows(rows, c.width, c.height, depth)
-        elif _field(c, side, "type") == ARRAY:
+        if _field(c, side, "type") == ARRAY:
             check_in_array(c, side, depth)
+        else:
+            check_rows(_field(c, side, "type"), rows, c.width, c.height, depth, writing=side == "target")
     work = partial(copy_rectangle, target, source, c.width, c.height, depth)
     return AddressedCopy(work, partial(as_slices, c), target.start, source.start)
 
 
-def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None:
-    """DriverError where the rows are out of bounds of device memory."""
-    if width and height and depth:
-        session().driver.blocks.check(rows.start, extent(rows, width, height, depth))
+def check_rows(type: int, rows: Rectangle, width: int, height: int, depth: int = 1, *, writing: bool = False) -> None:
+    """DriverError where the rows are out of bounds of a type of memory, or must not be written."""
+    if not (width and height and depth):
+        return
+    blocks, size = session().driver.blocks, extent(rows, width, height, depth)
+    if type == DEVICE:
+        blocks.check(rows.start, size, writing=writing)
+    else:
+        blocks.check_any(rows.start, size, of_host=type == HOST, writing=writing)
 
 
 @function("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
@@ -375,7 +381,7 @@ def array_to_array(target: int, to: int, source: int, offset: int, size: int) ->
 def filled(target: int, value: int, width: int, count: int) -> CopyOrFill:
     """The fill of some elements; DriverError where they are out of bounds or misaligned."""
     if count:
-        session().driver.blocks.check(target, width * count)
+        session().driver.blocks.check(target, width * count, writing=True)
     if target % width:
         raise DriverError(Result.INVALID_VALUE, f"{target:#x} is no multiple of {width}")
     return CopyOrFill(partial(fill, target, value, width, count), partial(MemsetNode, target, 0, value, width, count, 1))
@@ -385,7 +391,7 @@ def filled_rows(rows: Rectangle, value: int, width: int, columns: int, height: i
     """The fill of rows of elements; DriverError where they are out of bounds, or longer than the pitch."""
     if height > 1 and rows.pitch < columns * width:
         raise DriverError(Result.INVALID_VALUE, f"rows of {columns * width} bytes have a pitch of {rows.pitch}")
-    check_rows(rows, columns * width, height)
+    check_rows(DEVICE, rows, columns * width, height, writing=True)
     described = partial(MemsetNode, rows.start, rows.pitch, value, width, columns, height)
     return CopyOrFill(partial(fill_rectangle, rows, value, width, columns, height), described)
 

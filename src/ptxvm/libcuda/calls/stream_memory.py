@@ -33,7 +33,7 @@ POLL = 20e-6  # seconds between two reads of a word
 
 def write(address: int, value: int, bits: int) -> Task:
     """The task that writes a word; DriverError where it is out of bounds."""
-    session().driver.blocks.check(address, bits // 8)
+    session().driver.blocks.check(address, bits // 8, writing=True)
     return FunctionTask(partial(put, address, value, bits))
 
 

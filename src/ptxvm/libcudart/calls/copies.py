@@ -13,6 +13,14 @@ from ptxvm.libcudart.runtime_state import RuntimeApiError, RuntimeResult, functi
 from ptxvm.libcudart.structures import Extent, PitchedPointer
 
 HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, DEFAULT = range(5)  # cudaMemcpyKind
+TYPES = (
+    (driver.HOST, driver.HOST),
+    (driver.DEVICE, driver.HOST),
+    (driver.HOST, driver.DEVICE),
+    (driver.DEVICE, driver.DEVICE),
+    (driver.UNIFIED, driver.UNIFIED),
+)
+"""The types of memory of the two sides of a copy, target and source, by its direction."""
 
 
 def check_kind(kind: int) -> None:
@@ -120,9 +128,9 @@ def copy_2d_async(target: int, to_pitch: int, source: int, pitch: int, width: in
     check_kind(kind)
     check_pitch(width, height, pitch, to_pitch)
     to, of = Rectangle(target, to_pitch, height), Rectangle(source, pitch, height)
-    for rows, kinds in ((to, (TO_DEVICE, ON_DEVICE)), (of, (TO_HOST, ON_DEVICE))):
-        if kind in kinds:
-            driver.check_rows(rows, width, height)
+    to_type, of_type = TYPES[kind]
+    driver.check_rows(to_type, to, width, height, writing=True)
+    driver.check_rows(of_type, of, width, height)
     work, described = partial(copy_rectangle, to, of, width, height), partial(driver.as_rows, to, of, width, height)
     driver.put(stream, driver.AddressedCopy(work, described, target, source))
 
@@ -162,7 +170,7 @@ def fill_3d_async(target: PitchedPointer, value: int, extent: Extent, stream: in
     """Set the bytes of slices of rows, in the order of a stream."""
     width, height, depth = extent.width, extent.height, extent.depth
     rows = Rectangle(target.pointer, target.pitch, target.height)
-    driver.check_rows(rows, width, height, depth)
+    driver.check_rows(driver.DEVICE, rows, width, height, depth, writing=True)
     for z in range(depth):
         one = Rectangle(rows.row(0, z), rows.pitch, rows.height)
         driver.put(stream, driver.filled_rows(one, value, 1, width, height), driver.MEMSET)
