@@ -3,8 +3,9 @@
     pytest --ptxvm
     pytest --ptxvm --ptxvm-device=sm_90 --ptxvm-check=memory,race
 
-With a check, a test fails in whose kernels it finds an error, whatever the test itself compares.  The workers of
-pytest-xdist inherit all of it.  pytest imports this module in every run: it imports the machine only where it is asked for.
+With a check, a test fails in whose kernels it finds an error, whatever the test itself compares.  A kernel that fails ends no
+more than its own test: the context works again afterwards.  The workers of pytest-xdist inherit all of it.  pytest imports
+this module in every run: it imports the machine only where it is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 
 FINDINGS = pytest.StashKey[Path]()
+PATIENCE = {"setup": 1.0, "call": 1.0, "teardown": 30.0}  # seconds for work that no call has waited for, by the phase of a test
 OF_THE_DRIVER = ("device", "check", "allow", "suppress")  # options that mean nothing without --ptxvm
 
 
@@ -117,8 +119,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test in whose kernels an error was found."""
+    """Fail a test in whose kernels an error was found, or one of whose kernels has failed unnoticed."""
     report = yield
+    if item.config.option.ptxvm:
+        recover(report)
     path = item.config.stash.get(FINDINGS, None)
     if path is None or call.when == "setup":
         return report
@@ -134,6 +138,15 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = "\n\n".join(described(each) for each in errors)
     return report
+
+
+def recover(report: pytest.TestReport) -> None:
+    """Let later tests use the contexts in which kernels have failed; a test that no call told of the error fails."""
+    from ptxvm.libcuda.session import session  # noqa: PLC0415 - see above
+
+    unseen = "\n\n".join(f"ptxvm: a kernel failed: {each}" for each in session().driver.recover(PATIENCE[report.when]))
+    if unseen and report.outcome == "passed":
+        report.outcome, report.longrepr = "failed", unseen
 
 
 def described(finding: dict[str, object]) -> str:

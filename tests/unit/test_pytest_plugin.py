@@ -26,6 +26,8 @@ PTX = b"""
 }
 .visible .entry all_at_once(.param .u64 data)
 { .reg .b64 %d; .reg .b32 %t; ld.param.u64 %d, [data]; mov.u32 %t, %tid.x; st.global.u32 [%d], %t; ret; }
+.visible .entry at_no_memory(.param .u64 data)
+{ .reg .b64 %d; mov.u64 %d, 16; st.global.u32 [%d], 1; ret; }
 """
 
 @pytest.fixture(scope="session")
@@ -85,6 +87,43 @@ def test_findings_that_are_meant_fail_no_test(run_pytest, tmp_path):
         assert run_pytest("ptxvm.pytest_plugin", TESTS, *options).outcomes["test_all_at_once[1]"] == outcome
     options = ("--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=all", "--ptxvm-allow=race")
     assert set(run_pytest("ptxvm.pytest_plugin", TESTS, *options).outcomes.values()) == {"PASSED"}
+
+
+FAILING = (
+    TESTS[: TESTS.index("def test_in_order")]
+    + """
+def test_told(module):
+    run(module, b"at_no_memory")
+    assert cuda.cuCtxSynchronize() == 700
+
+def test_untold(module):
+    run(module, b"at_no_memory")
+
+def test_after_them(module):
+    run(module, b"in_order")
+    assert cuda.cuCtxSynchronize() == 0
+
+@pytest.fixture
+def broken(module):
+    run(module, b"at_no_memory")
+
+def test_with_a_fixture(broken):
+    pass
+
+def test_at_the_end(module):
+    assert cuda.cuCtxSynchronize() == 0
+"""
+)
+
+
+def test_a_kernel_that_fails_fails_its_own_test_and_no_later_one(run_pytest):
+    """As if each test had a process of its own: on hardware all later calls of the process return the error."""
+    done = run_pytest("ptxvm.pytest_plugin", FAILING, "--ptxvm")
+    assert {name for name, outcome in done.outcomes.items() if outcome == "PASSED"} == {
+        "test_told", "test_after_them", "test_at_the_end"
+    }, done.out + done.err  # fmt: skip
+    assert {"test_untold", "test_with_a_fixture"} <= done.outcomes.keys()
+    assert "ptxvm: a kernel failed: null-pointer: writing 4 bytes at 0x10" in done.out
 
 
 @pytest.mark.sampled(2)

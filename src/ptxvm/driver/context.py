@@ -69,6 +69,8 @@ class Context:
     is_detached: bool = False
     life: object = field(default_factory=object)
     """What its modules, launches, memory and handles belong to: another object after a reset."""
+    unseen: Exception | None = None
+    """The error of the first kernel that failed, as long as no call has returned it."""
     owners: tuple[Owner, ...] = ()  # of what ends with it; none for a context that shares the life of another
 
     def __post_init__(self) -> None:
@@ -107,6 +109,7 @@ class Context:
         if not told:
             LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
+            self.unseen = error
             self.cells[FAILURE] = result_of(error)
 
     def captured(self) -> list[Stream]:
@@ -152,7 +155,14 @@ class Context:
         if self.failure is Result.CONTEXT_IS_DESTROYED:
             raise DriverError(self.failure, "the context was destroyed, or is a primary context that no client has retained")
         if self.failure is not Result.SUCCESS:
+            self.unseen = None
             raise DriverError(self.failure, "a kernel of this context has failed")
+
+    def recover(self) -> Exception | None:
+        """Drop pending work and forget the error; returns it if no call has returned it.  Memory and modules stay."""
+        self.finish()
+        unseen, self.unseen, self.cells[FAILURE] = self.unseen, None, Result.SUCCESS
+        return unseen
 
     def enable_peer_access(self, peer: Context) -> None:
         """Let kernels use the memory of another device; DriverError where they may already."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
+from collections.abc import Iterator
 from enum import Enum, auto
 from itertools import count
 from weakref import WeakKeyDictionary
@@ -227,14 +228,20 @@ class MemoryBlocks:
 
     def _check_within(self, allocation: Allocation, address: int, size: int, *, writing: bool) -> None:
         """DriverError for bytes that begin in an allocation, and leave it or must not be written."""
-        if writing and not is_writable(allocation):
-            raise DriverError(Result.INVALID_VALUE, f"{allocation.name} at {allocation.start:#x} must not be written")
-        if address + size <= allocation.end:
-            return
-        following = self.by_address.get(allocation.end)
-        if following is None or not (self.is_reserved(allocation.start) and self.is_reserved(following.address)):
-            raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
-        self._check_within(following.allocation, address, size, writing=writing)
+        for each in self._from(allocation):
+            if writing and not is_writable(each):
+                raise DriverError(Result.INVALID_VALUE, f"{each.name} at {each.start:#x} must not be written")
+            if address + size <= each.end:
+                return
+        raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
+
+    def _from(self, allocation: Allocation) -> Iterator[Allocation]:
+        """An allocation, and the mapped memory that follows it without a gap if it is mapped itself."""
+        yield allocation
+        while self.is_reserved(allocation.start) and (following := self.by_address.get(allocation.end)) is not None:
+            if not self.is_reserved(following.address):
+                return
+            yield (allocation := following.allocation)
 
     def is_reserved(self, address: int) -> bool:
         """Is an address in a range for mapped memory?"""

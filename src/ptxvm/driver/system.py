@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from weakref import finalize
 
@@ -14,6 +15,10 @@ from ptxvm.driver.graph_memory import GraphMemory
 from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.virtual_memory import VirtualMemory
+
+POLL = 1e-3  # seconds between two looks at pending work
+FIT = frozenset({Result.SUCCESS, Result.CONTEXT_IS_DESTROYED})
+"""The results of a context that no kernel has failed in."""
 
 
 class Driver:
@@ -46,6 +51,18 @@ class Driver:
         for stream in list(STREAMS):
             stream.queue.wait()
 
+    def recover(self, patience: float) -> list[Exception]:
+        """Let contexts work again in which a kernel has failed; returns the errors that no call has returned.
+
+        `patience` is how many seconds it waits for pending work, which may still fail.
+        """
+        contexts = {*self.primary, *(each.context for each in list(STREAMS))}
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline and any(each.busy() for each in contexts):
+            time.sleep(POLL)
+        failed = [each for each in contexts if each.failure not in FIT]
+        return [error for each in failed if (error := each.recover()) is not None]
+
     def device(self, ordinal: int) -> Device:
         """A device by number; DriverError where there is none."""
         if not 0 <= ordinal < len(self.devices):
@@ -57,4 +74,4 @@ class Driver:
         return self.primary[self.device(ordinal).ordinal]
 
 
-__all__ = ["Driver"]
+__all__ = ["FIT", "Driver"]

@@ -16,7 +16,7 @@ from ptxvm.driver.graph import Graph, Node, UserObject
 from ptxvm.driver.graph_executables import Executable
 from ptxvm.driver.imports import import_named
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.driver.system import Driver
+from ptxvm.driver.system import FIT, Driver
 from ptxvm.isa.directives import MOST_PARAMETER_BYTES
 from ptxvm.libcuda import embedded
 from ptxvm.libcuda.host_calls import HERE
@@ -42,8 +42,6 @@ NO_HANDLE: dict[type, Result] = {
 """The error for a handle that is none, by the type of the object, where it is not INVALID_HANDLE (driver API, "Returns")."""
 Gather = Callable[[int, int, int, int], None]
 """Takes the addresses of pointers to arguments and of their places, their number, and the address of a block."""
-FIT = frozenset({Result.SUCCESS, Result.CONTEXT_IS_DESTROYED})
-"""The results of a context that no kernel has failed in."""
 NO_STREAM, LEGACY_STREAM, STREAM_OF_THREAD = range(3)  # null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 
