@@ -45,7 +45,7 @@ class Bounds:
         if self.at.kernel.trusted:
             return self.addressing.pointer(space, raw) if isinstance(raw, Affine) and not raw.terms else ""
         mbarrier_checks.spared(self.at, access, space, raw, self.addressing, size)
-        span = self._span(space, raw, size)
+        span = self.span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
         if self.at.kernel.tagged and space not in WINDOWS and self._is_anywhere(raw):
             self._compare_in_turns(site, space, raw, size)
@@ -180,7 +180,7 @@ class Bounds:
         if isinstance(first, Affine) and self._is_uniform(first):
             touched.of_address(first, size)
         else:
-            touched.of_site(self.at.site(self.bound, space, each, 0, writing=False), first, size)
+            touched.of_site(self.at.site(self.bound, space, each, self.span(space, first, each), writing=False), first, size)
 
     def _compare_lanes(self, site: int, space: Space, raw: Varying, size: int) -> None:
         """Check each lane, by a shared function that has the slow path too."""
@@ -251,7 +251,7 @@ class Bounds:
             size=size, span=found.span, need=allocation_search.need(space, self.access.verb, tagged=kernel.tagged),
         )  # fmt: skip
 
-    def _span(self, space: Space, raw: Raw, size: int) -> int:
+    def span(self, space: Space, raw: Raw, size: int) -> int:
         """The span of the lanes if it is constant, else 0; the bounds of the site allow for it."""
         if space in WINDOWS or not isinstance(raw, Affine):
             return 0
@@ -353,7 +353,7 @@ class Bounds:
         if space in WINDOWS:
             low = self.alg.cast("resize", u64, u32, first, "rn")
             return self._all_lanes(u32, low, log, "0", str(max(self._window_bound(space, size) - more, 0)))
-        site = self.at.site(self.bound, space, size, 0, writing=False)
+        site = self.at.site(self.bound, space, size, self.span(space, first, size), writing=False)
         if self.at.kernel.scalar and isinstance(first, Affine):
             return self._last_of_run(site, first, size, more)
         room = ("i64", self.at.site_field(site, 2))

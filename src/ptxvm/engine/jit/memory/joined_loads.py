@@ -2,7 +2,8 @@
 
 The lanes of such loads are anywhere, so each would be a gather.  Together they are chunks (`memory.lane_chunks`) of each lane,
 loaded where the first of them stands, after one check of all.  Only loads and arithmetic may come between: what another thread
-writes meanwhile, weak loads need not see (PTX 8).  If the check fails, each is checked and loaded by itself.
+writes meanwhile, weak loads need not see (PTX 8); between those of memory that the grid only reads (`ld.global.nc`), stores and
+atomics as well.  If the check fails, each is checked and loaded by itself.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from ptxvm.syntax import tree
 EXTENTS = (32, 16)  # bytes that are loaded together
 SCALAR_EXTENTS = (64, 32, 16, 8)  # the same where one thread runs at a time: they share a check
 SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.GENERIC)
+EqualLoads = dict[int, dict[tuple[str, bool], dict[int, list[int]]]]
+"""Positions of loads, by their register, their mnemonic and whether they see what the grid writes, and their distance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,18 +157,19 @@ def _around(at: NodeBuilder, own: int, space: Space, extent: int, size: int) -> 
 def _neighbours(at: NodeBuilder) -> dict[int, dict[int, list[int]]]:
     """For each load behind a register the positions of equal ones behind the same value of it, by their distances from it."""
     found: dict[int, dict[int, list[int]]] = {}
-    equal: dict[int, dict[str, dict[int, list[int]]]] = {}  # the loads so far, by register and mnemonic
+    equal: EqualLoads = {}
     held = 0  # the registers of these, as bits
     for position, bound in enumerate(at.node.code):
         effects = bound.i.of.effects
         if effects and (effects != {"mem"} or not only_reads(bound)):
-            held = 0
-            equal.clear()
+            equal = _behind_stores(equal) if effects == {"mem"} else {}
+            held = sum(1 << index for index in equal)
             continue
         root = _root_of(at, bound) if effects and bound.node.guard is None else None
         if root is not None:
             held |= 1 << root[0].index
-            found[position] = equal.setdefault(root[0].index, {}).setdefault(bound.node.head, {})
+            key = bound.node.head, any(access.coherent for access in bound.summary.accesses)
+            found[position] = equal.setdefault(root[0].index, {}).setdefault(key, {})
             found[position].setdefault(root[1], []).append(position)
         changed = changes(bound) & held
         held ^= changed
@@ -173,6 +177,12 @@ def _neighbours(at: NodeBuilder) -> dict[int, dict[int, list[int]]]:
             del equal[changed.bit_length() - 1]
             changed ^= 1 << changed.bit_length() - 1
     return found
+
+
+def _behind_stores(equal: EqualLoads) -> EqualLoads:
+    """The loads that may be joined with ones behind an access that writes: those of memory that the grid only reads."""
+    kept = {register: {key: found for key, found in alike.items() if not key[1]} for register, alike in equal.items()}
+    return {register: alike for register, alike in kept.items() if alike}
 
 
 def _root_of(at: NodeBuilder, bound: Bound) -> tuple[Register, int] | None:

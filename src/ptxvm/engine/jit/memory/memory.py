@@ -125,7 +125,7 @@ class Memory(Port):
             return None
         addresses = self.alg.vector(u64, self.flat(space, first))
         window = row_windows.RowWindow(self.at, number, addresses, type.bytes, count)
-        site = self.at.site(self.bound, space, size, 0, writing=False)
+        site = self.at.site(self.bound, space, size, self.bounds.span(space, first, size), writing=False)
         within = row_windows.Allocation(self.at.site_field(site, 0), self.at.site_field(site, 2), str(size))
         return window.load(scalar_type(type), within, otherwise)
 

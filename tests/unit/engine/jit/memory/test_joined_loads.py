@@ -5,12 +5,15 @@ The expectations are those of PTX 9.7.9.8 (ld), from NumPy's indices, and faults
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from engines import same, same_fault
 
 import ptxvm
 from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.abi.metadata import SITE_SIZE
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.memory import joined_loads
 
@@ -71,6 +74,9 @@ BETWEEN = {
     "st.global.u64 [%o+8], %y1;",
     "a store": "ld.global.u64 %y0, [%a]; add.u64 %y2, %y0, 1; st.global.u64 [%o+8], %y2; ld.global.u64 %y1, [%a+8];"
     "st.global.u64 [%o], %y0; st.global.u64 [%o+16], %y1;",
+    "a store, of memory that is only read": "ld.global.nc.u64 %y0, [%a]; add.u64 %y2, %y0, 1; st.global.u64 [%o+8], %y2; "
+    "ld.global.nc.u64 %y1, [%a+8]; st.global.u64 [%o], %y0; atom.global.add.u32 %x1, [%o+24], %i; "
+    "ld.global.nc.u64 %y3, [%a+16]; st.global.u64 [%o+16], %y1; st.global.u64 [%o+32], %y3;",
     "a predicate": "@%p ld.global.u64 %y0, [%a]; ld.global.u64 %y1, [%a+8]; mov.b64 %y2, 5; @!%p ld.global.u64 %y2, [%a+16];"
     "@%p st.global.u64 [%o], %y0; st.global.u64 [%o+8], %y1; st.global.u64 [%o+16], %y2;",
     "a branch": "@%p bra L; ld.global.u64 %y0, [%a]; ld.global.u64 %y1, [%a+8]; st.global.u64 [%o], %y1;"
@@ -135,6 +141,23 @@ def test_rows_at_a_pitch_that_is_known_at_run_time(space: str, pitch: int, guard
 @pytest.mark.skipif(not cpu.has("avx2"), reason="no chunks")
 def test_rows_at_a_pitch_are_chunks() -> None:
     assert rows("global", 100).dump("shapes", BLOCK).count("chunks, with 3 more") == 4
+
+
+@pytest.mark.skipif(not cpu.has("avx2"), reason="no chunks")
+@pytest.mark.parametrize(("load", "count"), [("ld.global.nc", 4), ("ld.global", 0)])
+def test_stores_between_loads_of_memory_that_is_only_read(load: str, count: int) -> None:
+    """PTX 9.7.9.9: what `ld.global.nc` reads is not written by the grid, and so not by its own thread."""
+    body = " ".join(f"{load}.u32 %x{n}, [%a+{4 * n}]; st.global.u32 [%o+{4 * n}], %x{n};" for n in range(4))
+    assert kernel(body).dump("shapes", BLOCK).count("chunks, with 3 more") == count
+
+
+@pytest.mark.skipif(not cpu.has("avx2"), reason="no chunks")
+def test_rows_at_a_constant_pitch_are_checked_together() -> None:
+    """What one load learns of its array is what the check of all of them asks: each has one site."""
+    body = " ".join(f"ld.global.u32 %x{n}, [%a+{4 * n}];" for n in range(4))
+    written = kernel(f"mad.wide.u32 %a, %t, 100, %d; {body} st.global.v4.u32 [%o], {{%x0, %x1, %x2, %x3}};").dump("llvm", BLOCK)
+    sites = {int(place) // SITE_SIZE for place in re.findall(r"ptr %sites, i64 (\d+)", written)}
+    assert len(sites) == 6  # of the index, of four loads and of a store
 
 
 @pytest.mark.parametrize("short", range(5))
