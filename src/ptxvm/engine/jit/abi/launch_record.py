@@ -52,7 +52,7 @@ ROW = ("start", "end", "origin", "flags")
 REACHED = {Space.GENERIC: 1, Space.GLOBAL: 2, Space.CONST: 4, Space.PARAM: 8, Space.SHARED: 16, Space.LOCAL: 32}
 WRITABLE = 64
 NOTED = {Verb.READ: 128, Verb.WRITE: 256, Verb.UPDATE: 128 | 256}
-"""In instrumented code: the host has noted that the kernel accesses it so, and `row_tags` tells where its tags are."""
+"""In instrumented code: the host has noted that the kernel accesses it so; `row_tags` tells where its tags are, if any."""
 
 # Bytes of the record of a suspended warp before the lane masks of its nodes; the second word is the node that ran last.
 HEADER = 64

@@ -190,8 +190,8 @@ class ObservedCallbacks(Callbacks):
         found = table.find(int(addresses[lanes[0]]))
         if found is not None:
             self._remember(number, site, found, int(addresses[lanes[0]]))
-            if self.tags is not None and found.home is None:
-                self._enter_noted(site, found, self.tags)
+            if found.home is None and (self.tags is not None or site.writing):
+                self._enter_noted(site, found)
 
     def _note(self, site: Site, reached: Sequence[Allocation]) -> None:
         """Note what an access reads, and save what it writes."""
@@ -203,15 +203,16 @@ class ObservedCallbacks(Callbacks):
 
     def learn(self, allocation: Allocation) -> None:
         """Enter an allocation in the table that compiled code searches, unless its accesses are to be noted."""
-        if self.tags is None and allocation not in self.observed.unread:
-            super().learn(allocation)
+        if self.tags is None and allocation.home is None and allocation not in self.observed.unread:
+            self.enter(allocation, flags(allocation.space, allocation.writable) | NOTED[Verb.READ])
 
-    def _enter_noted(self, site: Site, allocation: Allocation, tags: Tags) -> None:
-        """Enter an allocation there with its tags, for accesses like one that has been noted."""
+    def _enter_noted(self, site: Site, allocation: Allocation) -> None:
+        """Enter an allocation there, with its tags if it has some, for accesses like one that has been noted."""
         alone = site.writing and only_writes(self.facts.bound(self.image, site.instruction))
         verb = Verb.WRITE if alone else Verb.UPDATE if site.writing else Verb.READ
         number = self.enter(allocation, flags(allocation.space, allocation.writable) | NOTED[verb])
-        self.row_tags[number] = tags.of_site(allocation, writing=site.writing) % (1 << 64)
+        if self.tags is not None:
+            self.row_tags[number] = self.tags.of_site(allocation, writing=site.writing) % (1 << 64)
 
     def look_up(self, work: Work, operands: Operands) -> None:
         """Check the tags of the bytes that a texture look-up reads."""

@@ -19,9 +19,9 @@ REMEMBER_TAGS = """
   store i64 %tag, ptr %own.tag, align 8"""
 
 
-def need(space: Space, verb: Verb, *, tagged: bool) -> int:
-    """The flags that a row of the table needs for an access."""
-    return REACHED[space] | (WRITABLE if verb is not Verb.READ else 0) | (NOTED[verb] if tagged else 0)
+def need(space: Space, verb: Verb, *, noted: bool) -> int:
+    """The flags that a row of the table needs for an access, which the host has to have `noted` for the allocation."""
+    return REACHED[space] | (WRITABLE if verb is not Verb.READ else 0) | (NOTED[verb] if noted else 0)
 
 
 def helper(kernel: KernelContext) -> str:

@@ -241,14 +241,13 @@ class Bounds:
         full, window, kernel = self.at.active_vector() is None, space in WINDOWS, self.at.kernel
         fixed = isinstance(raw, Affine) and constant_offsets(raw, self.width) is not None
         tests_lanes = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
-        found = kernel.sites.all[site]
-        saves = kernel.shadow is not None and not kernel.tagged and found.writing  # the host saves what is written
+        found, noted = kernel.sites.all[site], kernel.shadow is not None  # the host saves what is written
         return slow_path.CheckKind(
             width=self.width,
             terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Affine) else None,
             window=self._window_bound(space, size) if window else None,
-            asks_host=window or saves, tests_lanes=tests_lanes, full=full,
-            size=size, span=found.span, need=allocation_search.need(space, self.access.verb, tagged=kernel.tagged),
+            asks_host=window, tests_lanes=tests_lanes, full=full,
+            size=size, span=found.span, need=allocation_search.need(space, self.access.verb, noted=noted),
         )  # fmt: skip
 
     def span(self, space: Space, raw: Raw, size: int) -> int:
