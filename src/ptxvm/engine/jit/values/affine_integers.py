@@ -205,7 +205,7 @@ def _shift(alg: VectorAlgebra, type: Type, a: AffineParts, n: int) -> Affine | N
     wraps = a.values >> (bits - sign)
     if not a.disjoint and (wraps or n > trailing_zeros(a.bits)):
         return None
-    lanes = tuple(constant_folding.integer("shr", type, k, n) for k in a.lanes)
+    lanes = tuple(constant_folding.integer("shr", type, k & ones(bits), n) for k in a.lanes)
     moved = a.bits >> n
     if sign and a.bits >> (bits - 1):
         moved |= ones(bits) & ~ones(bits - 1 - n)

@@ -14,6 +14,7 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.run.tiering import policy
 
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
 KEPT, LENGTH, GRID = 4, 24, 3
@@ -118,6 +119,32 @@ def test_logic_and_shifts_stay_affine(instructions: str, shape: str) -> None:
     text = f"{HEAD}.visible .entry k() {{ .reg .b32 %r<3>;\nmov.u32 %r0, %tid.x;\n{body}\nret; }}"
     lines = [line for line in ptxvm.load(text).kernel("k").dump("shapes", 1024).splitlines() if " %r2," in line]
     assert lines[0].split(";", 1)[1].strip() == shape
+
+
+@pytest.mark.parametrize("left", [20, 26, 27, 31])
+@pytest.mark.parametrize("name", ["shr.u32", "shr.s32"])
+def test_shifts_to_the_right_follow_those_that_wrap(name: str, left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PTX 9.7.8.7 and 9.7.8.8: the number of a thread loses its upper bits first, in warps behind the first one too."""
+    monkeypatch.setenv("PTXVM_TIER", "best")
+    policy.cache_clear()
+    text = f"""{HEAD}.visible .entry k(.param .u64 from, .param .u64 to) {{
+    .reg .b32 %r<6>; .reg .b64 %from, %to;
+    ld.param.u64 %from, [from];
+    ld.param.u64 %to, [to];
+    mov.u32 %r0, %tid.x;
+    mad.wide.u32 %from, %r0, 16, %from;
+    mad.wide.u32 %to, %r0, 4, %to;
+    ld.global.v4.b32 {{%r2, %r3, %r4, %r5}}, [%from];  // which two warps do together
+    shl.b32 %r1, %r0, {left};
+    {name} %r1, %r1, {left};
+    xor.b32 %r1, %r1, %r2;
+    st.global.u32 [%to], %r1;
+    ret; }}"""
+    out = np.zeros(128, np.uint32)
+    ptxvm.load(text).kernel().launch(1, 128, [np.zeros(512, np.uint32), out], engine="jit")
+    policy.cache_clear()
+    kept = (np.arange(128, dtype=np.uint64) << left).astype(np.uint32)
+    assert (out == (kept >> left if name == "shr.u32" else (kept.view(np.int32) >> left).view(np.uint32))).all()
 
 
 @pytest.mark.parametrize("name", ["div.u32", "div.s32", "rem.u32", "rem.s32"])
