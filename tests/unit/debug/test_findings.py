@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import math
 
 import numpy as np
 import pytest
 from ring_kernel import session_of
 
+from ptxvm.debug import timeline
 from ptxvm.debug.console import Console
 from ptxvm.debug.stops import Reason
 from ptxvm.debug.values import NoValue, bits_of
@@ -66,6 +68,24 @@ def test_going_back_to_a_finding_and_on_finds_it_again(half):
     session = half(32)
     session.catch("init")
     session.start()
+    messages = [session.resume().message for _ in range(2)]
+    assert session.reverse_resume().message.endswith(messages[1].partition(": ")[2])
+    assert session.reverse_resume().message.endswith(messages[0].partition(": ")[2])
+    assert [session.resume().message for _ in range(2)] == messages
+
+
+@pytest.mark.parametrize("time", range(1, 15))
+def test_findings_are_the_same_from_any_checkpoint_on(half, monkeypatch, time):
+    """Where checkpoints stand follows from how long instructions take: it must not be seen."""
+    monkeypatch.setattr(timeline, "PATIENCE", math.inf)
+    session = half(32)
+    session.catch("init")
+    session.start()
+    times = session.execution.timeline
+    while times.now < time:
+        times.advance(times.next())
+    times._keep()
+    times.go_to(0)
     messages = [session.resume().message for _ in range(2)]
     assert session.reverse_resume().message.endswith(messages[1].partition(": ")[2])
     assert session.reverse_resume().message.endswith(messages[0].partition(": ")[2])

@@ -23,6 +23,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access, CopyInstruction, Transferring
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import LaneLayout
+from ptxvm.engine.interp.origins import Origins
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import TracedSegment
 from ptxvm.engine.interp.stepping import SteppedGrid
@@ -40,10 +41,13 @@ CHUNK = 1 << 16  # bytes
 SHARED = (
     Access, CopyInstruction, Transferring,
     Allocation, Bound, BuiltinFunctionType, Decoded, Environment, Executable, Function, FunctionType, Image, Label, LaneLayout,
-    LaunchShape, Memory, Program, Register, Routine, Table, TracedSegment, Type, Variable, Window, _lru_cache_wrapper,
+    LaunchShape, Memory, Origins, Program, Register, Routine, Table, TracedSegment, Type, Variable, Window, _lru_cache_wrapper,
     tree.Node,
 )  # fmt: skip
-"""Classes whose objects a state refers to, for they do not change while a grid runs, or are put back apart."""
+"""Classes whose objects a state refers to, for they do not change while a grid runs, or are put back apart.
+
+`Origins` only grows: traced segments, which stay, have its numbers.
+"""
 
 
 class _Pickler(pickle.Pickler):
