@@ -54,13 +54,14 @@ class Driver:
     def recover(self, patience: float) -> list[Exception]:
         """Let contexts work again in which a kernel has failed; returns the errors that no call has returned.
 
-        `patience` is how many seconds it waits for pending work, which may still fail.
+        `patience` is how many seconds it waits for pending work, which may still fail.  A context whose work has not ended then
+        stays as it is.
         """
         contexts = {*self.primary, *(each.context for each in list(STREAMS))}
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline and any(each.busy() for each in contexts):
             time.sleep(POLL)
-        failed = [each for each in contexts if each.failure not in FIT]
+        failed = [each for each in contexts if each.failure not in FIT and not each.busy()]
         return [error for each in failed if (error := each.recover()) is not None]
 
     def device(self, ordinal: int) -> Device:
