@@ -101,20 +101,26 @@ class Prefilter:
         wanted = self._wanted(watch, kernel, shape, options, limits)
         run = partial(self._judged, watch, shape, parameters, options, limits, frozenset(new))
         try:
-            try:
-                return run(wanted)
-            except Suspicious:
-                if not self._orders_by_warps(wanted):
-                    raise
-                self._by_warps.add(wanted.function)
-                if limits is not None:
-                    limits.renew()
-                return run(wanted._replace(by_warps=True))
+            return self._in_order(run, wanted, limits)
         except Overwritten:
             raise
         except (Fault, Unsupported, Suspicious, Doubtful) as found:
             log.info("the exact checker runs '%s': %s", kernel.name, found)
             return None
+
+    def _in_order(
+        self, run: Callable[[Specialisation], tuple[Counters, str]], wanted: Specialisation, limits: Limits | None
+    ) -> tuple[Counters, str]:
+        """Run code for which barriers alone order warps; where it is suspicious, code that follows what each warp knows."""
+        try:
+            return run(wanted)
+        except Suspicious:
+            if not self._orders_by_warps(wanted):
+                raise
+        self._by_warps.add(wanted.function)
+        if limits is not None:
+            limits.renew()
+        return run(wanted._replace(by_warps=True))
 
     def _judged(
         self, watch: Watch, shape: LaunchShape, parameters: int, options: LaunchOptions, limits: Limits | None,
