@@ -81,6 +81,10 @@ class PlanTables(Protocol):
         """Enter the plan of a surface (`abi.surface_plan`), and its array."""
 
     @property
+    def copies(self) -> Array:
+        """Memory for K-major copies of A and B: a row for each."""
+
+    @property
     def room(self) -> Array:
         """Memory for functions that multiply tiles."""
 

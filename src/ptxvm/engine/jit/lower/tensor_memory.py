@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
@@ -63,9 +65,10 @@ class TensorCall:
         return found
 
     def _plan(self, host: Host, machine: Machine, work: Multiply, operands: dict[str, int]) -> None:
-        """Remember how compiled code multiplies alike, if the matrices are multiplied where they lie."""
+        """Remember how compiled code multiplies alike, if the matrices are multiplied where they lie, or K-major copies."""
         idesc = instruction_descriptor(work, operands["idesc"])
-        function = machine.faster.there(product_of(work, idesc)) if is_plain(work, idesc, operands) else None
+        as_copies = replace(idesc, transposed=(False, False))
+        function = machine.faster.there(product_of(work, idesc)) if is_plain(work, as_copies, operands) else None
         made = None if function is None else tensor_plans.plan(host, work, function, operands)
         if made is not None:
             host.plan_tables.product(*made)

@@ -21,6 +21,7 @@ from ptxvm.isa.shared_matrix import PIECE, Factor
 from ptxvm.isa.tensor_memory import (
     COLUMNS,
     Commit,
+    InstructionDescriptor,
     Load,
     Multiply,
     Store,
@@ -36,6 +37,8 @@ from ptxvm.named_tuple import NamedTuple
 
 START = (1 << 14) - 1  # the bits of a descriptor that say where the matrix begins
 KINDS = ("f16", "tf32", "i8", "f8f6f4")  # whose elements functions for tiles take as they are
+TURNED = {"f16": 2, "i8": 1, "f8f6f4": 1}  # bytes of the elements of which compiled code takes MN-major matrices
+ROW = 2 * PIECE  # bytes of a row of a K-major matrix, along K
 OPERANDS = ("a", "d", "b", "idesc", "enable")
 
 
@@ -136,14 +139,15 @@ def _product(at: NodeBuilder, work: Multiply, operands: Sequence[tuple[str, Type
     if name in unit.helpers:
         return name
     unit.declare("llvm.cttz.i32", "i32", "i32", "i1 immarg")
+    turned = _turned(unit, TURNED[work.kind]) if work.kind in TURNED else ""
     size = at.kernel.shared_size
     named = ("b",) if work.in_tensor_memory else ("a", "b")
     return unit.helper(name, runtime(
         "tensor_product", name=name, kind=_kind(work), words=len(PRODUCT), plans=PRODUCTS, most_pieces=MOST_PIECES,
         tensor_products=offset("tensor_products"), operands="\n".join(_operands(work, operands)),
         fields=words_of_plan(PRODUCT, *PRODUCT[3:]), reach="\n".join(_reach(work, named, size)),
-        of_a="\n".join(_rows_of_a() if work.in_tensor_memory else _pieces("a", "of.a", "of.b")),
-        of_b="\n".join(_pieces("b", "of.b", "multiply")),
+        of_a="\n".join(_rows_of_a() if work.in_tensor_memory else _pieces("a", "of.a", "of.b", turned)),
+        of_b="\n".join(_pieces("b", "of.b", "multiply", turned)),
     ))  # fmt: skip
 
 
@@ -193,8 +197,8 @@ def _reach(work: Multiply, named: Sequence[str], size: int) -> list[str]:
     return [*lines, f"  %good = and i1 {good}, true"]
 
 
-def _pieces(m: str, before: str, after: str) -> list[str]:
-    """Fill the table of the addresses of the pieces of a matrix in shared memory."""
+def _pieces(m: str, before: str, after: str, turned: str) -> list[str]:
+    """Fill the table of the addresses of the pieces of a matrix in shared memory; `turned` makes those of a K-major copy."""
     words, longs = "<16 x i32>", "<16 x i64>"
 
     def all_of(name: str, value: str, llvm: str = "i32") -> list[str]:
@@ -230,8 +234,39 @@ def _pieces(m: str, before: str, after: str) -> list[str]:
         f"  store {longs} %{m}.address, ptr %{m}.to, align 64",
         f"  %{m}.n.more = add i64 %{m}.n, 16",
         f"  %{m}.n.over = icmp uge i64 %{m}.n.more, %{m}.pieces",
-        f"  br i1 %{m}.n.over, label %{after}, label %{m}.piece",
+        f"  br i1 %{m}.n.over, label %{m}.there, label %{m}.piece",
+        f"{m}.there:",
+        *_copied(m, after, turned),
     ]
+
+
+def _copied(m: str, after: str, turned: str) -> list[str]:
+    """Copy an MN-major matrix to a K-major one, and take the addresses of its pieces."""
+    if not turned:
+        return [f"  br label %{after}"]
+    return [
+        f"  %{m}.as.it.is = icmp eq i64 %{m}.copy, 0",
+        f"  br i1 %{m}.as.it.is, label %{after}, label %{m}.turned",
+        f"{m}.turned:",
+        f"  call void @{turned}(ptr %{m}.table, i64 %{m}.pieces, i64 %{m}.units, i64 %{m}.copy)",
+        f"  br label %{after}",
+    ]
+
+
+def _turned(unit: Unit, size: int) -> str:
+    """The function that copies an MN-major matrix, of elements of so many bytes, to a K-major one."""
+    name, count = f"ptxvm.tensor.turned.{size}", PIECE // size
+    elements = [
+        f"""\
+  %e{n} = extractelement <{count} x i{8 * size}> %held, i64 {n}
+  %to{n} = getelementptr i8, ptr %to, i64 {ROW * n}
+  store i{8 * size} %e{n}, ptr %to{n}, align {size}"""
+        for n in range(count)
+    ]
+    return unit.helper(name, runtime(
+        "tensor_turned", name=name, size=size, count=count, bits=8 * size, rows=ROW * count, piece=PIECE,
+        elements="\n".join(elements),
+    ))  # fmt: skip
 
 
 def _rows_of_a() -> list[str]:
@@ -263,6 +298,12 @@ def _rows_of_a() -> list[str]:
 # ── the host's part ─────────────────────────────────────────────────────────────────────
 
 
+def _can_be_turned(work: Multiply, idesc: InstructionDescriptor) -> bool:
+    """Can compiled code copy what is MN-major?  A in tensor memory has rows, and narrow elements are not alone in a byte."""
+    in_rows = work.in_tensor_memory and idesc.transposed[0]
+    return not in_rows and all(each.bits == 8 * TURNED.get(work.kind, 0) for each in (idesc.a, idesc.b))
+
+
 def plan(
     host: Host, work: Multiply, function: TileFunction, operands: Mapping[str, int]
 ) -> tuple[list[int], list[Array]] | None:
@@ -279,17 +320,22 @@ def plan(
         "columns.8": idesc.n // WIDTH, "height": idesc.m, "lanes": lanes.ctypes.data, "words": 2 * PIECE // 4,
     }  # fmt: skip
     tables: list[Array] = [lanes, least]
-    matrices = {"b": Factor(0, idesc.n, idesc.k, max(8, idesc.a.bits))}
+    matrices = {"b": Factor(0, idesc.n, idesc.k, max(8, idesc.a.bits), idesc.transposed[1])}
     if not work.in_tensor_memory:
         words["a"] = operands["a"] & ~START
-        matrices["a"] = Factor(0, idesc.m, idesc.k, max(8, idesc.a.bits))
+        matrices["a"] = Factor(0, idesc.m, idesc.k, max(8, idesc.a.bits), idesc.transposed[0])
+    if any(idesc.transposed) and not _can_be_turned(work, idesc):
+        return None
     for m, factor in matrices.items():
         descriptor = shared_descriptor(operands[m])
         if descriptor.swizzle.atom > 1 or descriptor.absolute:
             return None
         offsets = shared_matrix.offsets(descriptor, factor).astype(np.int64).ravel()
         table = np.ascontiguousarray(offsets, np.int32)
-        of_matrix = table.ctypes.data, len(table), int(offsets.max()), descriptor.base, descriptor.swizzle.mask
+        copy, units = (
+            (host.plan_tables.copies["ab".index(m)].ctypes.data, len(table) // idesc.k) if factor.transposed else (0, 0)
+        )
+        of_matrix = table.ctypes.data, len(table), int(offsets.max()), descriptor.base, descriptor.swizzle.mask, copy, units
         words |= {f"{m}.{word}": each for word, each in zip(OF_MATRIX, of_matrix, strict=True)}
         tables.append(table)
     return [int(words.get(word) or 0) for word in PRODUCT], tables

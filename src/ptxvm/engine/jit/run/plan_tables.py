@@ -14,8 +14,9 @@ import numpy.typing as npt
 from ptxvm.engine.jit.abi import surface_plan, texture_plan
 from ptxvm.engine.jit.abi.copy_plan import PLANS, WORDS
 from ptxvm.engine.jit.abi.launch_record import AT, Record
-from ptxvm.engine.jit.abi.tensor_record import CELLS, OWNERS, PRODUCT, PRODUCTS, UNIT
+from ptxvm.engine.jit.abi.tensor_record import CELLS, MOST_PIECES, OWNERS, PRODUCT, PRODUCTS, UNIT
 from ptxvm.engine.jit.abi.tile_product import MOST_COLUMNS, MOST_ROWS
+from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_memory import TensorMemory
 
@@ -84,6 +85,11 @@ class PlanTables:
     def surface(self, words: Sequence[int], array: Array) -> None:
         """Enter the plan of a surface, and its array."""
         self._enter("surface_plans", words[0] % surface_plan.PLANS, words, array)
+
+    @cached_property
+    def copies(self) -> Array:
+        """Memory for K-major copies of A and B: a row for each."""
+        return np.empty((2, MOST_PIECES * PIECE), np.uint8)
 
     @cached_property
     def room(self) -> Array:
