@@ -26,8 +26,9 @@ async function start() {
   try {
     await client.start();
   } catch (error) {
+    const reason = String(error?.message ?? error).replace(/\.$/, "");
     vscode.window.showErrorMessage(
-      `The PTX language server does not start: ${error.message}. Is it installed (pip install 'ptxvm[lsp]'), and is the setting ptxvm.command right?`
+      `The PTX language server does not start: ${reason}. Is it installed (pip install 'ptxvm[lsp]'), and is the setting ptxvm.command right?`
     );
   }
 }
