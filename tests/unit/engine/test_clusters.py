@@ -265,3 +265,65 @@ def test_an_mbarrier_counts_what_comes_to_its_own_cta(engine, copy, size, allowe
         ) as fault:
             kernel.launch(2, 1, [out, map, other], cluster=2, engine=engine)
         assert fault.value.kind == "invalid-mbarrier"
+
+
+# Each thread stores four words at its place in the next CTA, and the last thread WRONG bytes further.
+STORES = """
+.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry stores(.param .u64 out) .reqnctapercluster 2 {
+    .reg .b64 %out; .reg .b32 %t, %rank, %at, %bar, %r<4>; .reg .pred %p;
+    .shared .align 16 .b32 own[128];
+    .shared .align 8 .b64 done;
+    ld.param.u64 %out, [out];
+    mov.u32 %t, %tid.x;
+    mov.u32 %rank, %cluster_ctarank;
+    setp.eq.u32 %p, %t, 0;
+    @%p mbarrier.init.shared.b64 [done], 1;
+    @%p mbarrier.arrive.expect_tx.shared.b64 _, [done], 512;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    xor.b32 %rank, %rank, 1;
+    mov.u32 %at, own;
+    mad.lo.u32 %at, %t, 16, %at;
+    setp.eq.u32 %p, %t, 31;
+    @%p add.u32 %at, %at, WRONG;
+    mapa.shared::cluster.u32 %at, %at, %rank;
+    mov.u32 %bar, done;
+    mapa.shared::cluster.u32 %bar, %bar, %rank;
+    mad.lo.u32 %r0, %rank, 100, %t;
+    add.u32 %r1, %r0, 1000;
+    add.u32 %r2, %r0, 2000;
+    add.u32 %r3, %r0, 3000;
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%at], {%r0, %r1, %r2, %r3}, [%bar];
+again:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [done], 0;
+    @!%p bra again;
+    mov.u32 %at, own;
+    mad.lo.u32 %at, %t, 16, %at;
+    ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%at];
+    mov.u32 %rank, %ctaid.x;
+    mad.lo.u32 %at, %rank, 32, %t;
+    mad.wide.u32 %out, %at, 16, %out;
+    st.global.v4.b32 [%out], {%r0, %r1, %r2, %r3};
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("asynchronous", [None, "early", "late"])
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_a_warp_stores_to_another_cta(engine, asynchronous):
+    """PTX 9.7.9.12: the values of each thread at its place; the bytes of all threads end the phase."""
+    out = np.zeros((2, 32, 4), np.uint32)
+    ptxvm.load(STORES.replace("WRONG", "0")).kernel().launch(2, 32, [out], engine=engine, asynchronous=asynchronous)
+    assert (out == 100 * np.arange(2)[:, None, None] + np.arange(32)[:, None] + 1000 * np.arange(4)).all()
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("wrong", "kind"), [("1048576", "out-of-bounds"), ("4", "misaligned")])
+def test_one_wrong_place_of_a_warp_names_its_thread(engine, wrong, kind):
+    with pytest.raises(ptxvm.Fault) as caught:
+        ptxvm.load(STORES.replace("WRONG", wrong)).kernel().launch(2, 32, [np.zeros(256, np.uint32)], engine=engine)
+    assert (caught.value.kind, caught.value.place.thread) == (kind, (31, 0, 0))
