@@ -47,7 +47,7 @@ class PredicatedRegion:
             raise TypeError("a region behind a branch without a guard")
         both: Masks = {first: guard, second: self._not(guard)}
         self._observed(at.node.code[at.position], None, guard)
-        self._parted(at.node.code[at.position], None, guard)
+        self._parted(at.node.code[at.position], None, guard, divides=first != second)
         if isinstance(guard, Affine):
             at.note("together")
             if guard.constant is not None:
@@ -197,7 +197,7 @@ class PredicatedRegion:
         guard = self.at.guard_of(last) if last.summary.jump is not None else None
         if guard is not None:
             self._observed(last, lanes, guard)
-            self._parted(last, lanes, guard)
+            self._parted(last, lanes, guard, divides=len({*block.successors}) > 1)
         masks_out = [lanes] if guard is None else [self._and(lanes, guard), self._and(lanes, self._not(guard))]
         for following, mask in zip(block.successors, masks_out, strict=True):
             if following in masks:
@@ -212,15 +212,15 @@ class PredicatedRegion:
             UnsetCheck(at, bound).guard(guard)
             at.region_guard, at.guard = None, None
 
-    def _parted(self, bound: Bound, lanes: Raw | None, guard: Raw) -> None:
-        """Count a branch of some lanes, in profiled code."""
+    def _parted(self, bound: Bound, lanes: Raw | None, guard: Raw, *, divides: bool) -> None:
+        """Count a branch of some lanes, in profiled code; it `divides` them unless it goes to the next instruction."""
         at = self.at
         if at.events is None:
             return
         number = at.kernel.instruction_number(bound)
         taken, passed = (at.lanes_of(self._and(lanes, each)) for each in (guard, self._not(guard)))
         at.events.guarded(number, taken)
-        if isinstance(guard, Varying):
+        if divides and isinstance(guard, Varying):
             at.events.parted(number, [taken, passed])
 
     # ── masks ───────────────────────────────────────────────────────────────────────────
