@@ -390,7 +390,8 @@ class Memory(Port):
     def _let_others_run(self, over: Value) -> None:
         """End the time slice at the end of a spin loop if a lane finds that a phase goes on: other warps must end it."""
         code, counter = self.code, self.at.kernel.slice_counter
-        waiting = code.emit(f"icmp ne i32 {code.emit(f'and i32 {self.at.bits_of((~over).raw)}, {self.at.active_text()}')}, 0")
+        goes_on = (~over).raw if self.at.guard is None else self.alg.integer("and", pred, self.at.guard, (~over).raw)
+        waiting = code.emit(f"icmp ne i{code.width} {self.at.lanes_of(goes_on)}, 0")
         left = code.emit(f"load i32, ptr {counter}, align 4", pure=False)
         code.run(f"store i32 {code.emit(f'select i1 {waiting}, i32 1, i32 {left}')}, ptr {counter}, align 4")
 

@@ -108,3 +108,32 @@ FIRST:
     with pytest.raises(ptxvm.Fault) as caught:
         ptxvm.load(HEAD + text).kernel().launch(2, 64, [np.zeros(1, np.uint32)], engine="jit", steps=1 << 24)
     assert caught.value.kind == "deadlock"
+
+
+def test_whole_warps_side_by_side_may_test_one_phase() -> None:
+    """The best code runs four warps abreast, which all ask for the same phase of an mbarrier (PTX 9.7.13.15.16)."""
+    kernel = ptxvm.load("""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .shared .align 8 .b64 bar;
+    .shared .align 4 .b32 s[128];
+    .reg .b32 %r<6>; .reg .b64 %d<3>; .reg .pred %p<3>;
+    ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared.b64 [bar], 128;
+    bar.sync 0;
+    mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; st.shared.u32 [%r3], %r1;
+    mbarrier.arrive.shared.b64 _, [bar];
+WAIT: mbarrier.test_wait.parity.shared.b64 %p2, [bar], 0;
+    @!%p2 bra WAIT;
+    xor.b32 %r3, %r1, 127; mad.lo.u32 %r3, %r3, 4, %r2; ld.shared.u32 %r4, [%r3];
+    mad.wide.u32 %d2, %r1, 4, %d1; st.global.u32 [%d2], %r4;
+    ret;
+}
+""").kernel()
+    assert "whole warps, 4 abreast" in kernel.dump("shapes", 128)
+    assert kernel.dump("asm", 128)
+    (out,) = same(kernel, [np.zeros(128, np.uint32)], grid=1, block=128)
+    assert (out == 127 - np.arange(128)).all()
