@@ -216,10 +216,13 @@ INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 def lane_values(text: str, type: Type) -> tuple[int, ...]:
     """The bits that a text stands for in each lane: one value for all, 32 of them, or an expression in `lane`.
 
-    Raises `BadValue`.
+    A predicate is true where such an expression is not 0.  Raises `BadValue`.
     """
     if re.search(rf"\b{LANE}\b", text):
-        return tuple(bits_of(str(value), type) for value in _of_expression(text, floats=type.is_float and not type.is_packed))
+        found = _of_expression(text, floats=type.is_float and not type.is_packed)
+        if type is pred:  # as in C, everything but 0 is true
+            return tuple(int(value != 0) for value in found)
+        return tuple(bits_of(str(value), type) for value in found)
     parts = text.split(",")
     if len(parts) == WARP:
         return tuple(bits_of(part, type) for part in parts)

@@ -356,6 +356,13 @@ def test_the_carry_goes_from_one_instruction_to_the_next(ptxvm):
     assert out.endswith("result       %r3  0x00000001  1\n")
 
 
+@pytest.mark.parametrize(("value", "true"), [("lane%3", lambda lane: lane % 3), ("lane-4", lambda lane: lane - 4)])
+def test_a_predicate_is_true_where_an_expression_of_the_lane_is_not_0(ptxvm, value, true):
+    done = ptxvm("explain", "vote.sync.ballot.b32 %r1, %p1, -1", f"--set=%p1={value}")
+    assert done.code == 0
+    assert f"{sum(1 << lane for lane in range(32) if true(lane)):#010x}" in done.out
+
+
 def test_lanes_of_a_shuffle_have_their_numbers(ptxvm):
     # PTX 9.7.9.6: .bfly reads the lane whose number differs by XOR.
     out = ptxvm("explain", "shfl.sync.bfly.b32 %r1, %r2, 3, 0x1f, 0xffffffff").out
