@@ -30,6 +30,7 @@ class Cluster(AbstractContextManager["Cluster"]):
 
     def __init__(self, workload: Workload, address: str, limits: CaseLimits) -> None:
         self.client: Any = client(address)
+        self.address = address
         self.campaign, self.workload, self.limits = uuid4().hex, workload, limits
         self.ended = self.seconds = 0.0
 
@@ -69,14 +70,16 @@ class Cluster(AbstractContextManager["Cluster"]):
         mean = self.seconds / self.ended if self.ended else SECONDS
         return list(islice(waiting, max(1, min(MOST, int(SECONDS / max(mean, 1e-6))))))
 
-    @staticmethod
-    def _done(task: Any, jobs: list[Job]) -> list[Done]:  # noqa: ANN401 - Dask has no types
+    def _done(self, task: Any, jobs: list[Job]) -> list[Done]:  # noqa: ANN401 - Dask has no types
         from distributed import KilledWorker  # noqa: PLC0415
+        from distributed.client import FutureCancelledError  # noqa: PLC0415
 
         try:
             return task.result()  # type: ignore[no-any-return]
         except KilledWorker as wrong:
             return [Done(job, Outcome(Verdict.DIED, "Dask worker", "", str(wrong)), 1) for job in jobs]
+        except FutureCancelledError:
+            raise ValueError(f"the scheduler at '{self.address}' has ended, and the cases that ran with it") from None
 
 
 def client(address: str) -> Any:  # noqa: ANN401 - Dask has no types

@@ -1,5 +1,6 @@
 """A campaign on a Dask cluster gives what it gives on this machine."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -45,6 +46,16 @@ def test_a_scheduler_that_does_not_answer_is_named(run: Callable[..., Campaign])
 def test_what_is_no_address_is_named(run: Callable[..., Campaign], address: str) -> None:
     with pytest.raises(ValueError, match=rf"'{address}' is no address of a scheduler, such as tcp://"):
         run("passes", {"n": [1]}, scheduler=address)
+
+
+def test_a_scheduler_that_ends_is_named(sleepers: DeclaredWorkload) -> None:
+    cluster = distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp")
+    with Cluster(sleepers, cluster.scheduler_address, CaseLimits(seconds=30)) as runner:
+        ending = threading.Timer(1.0, cluster.close)
+        ending.start()
+        with pytest.raises(ValueError, match=r"the scheduler at 'tcp://.*' has ended"):
+            list(runner.outcomes([Job(1)]))
+        ending.join()
 
 
 def test_cases_that_run_at_the_end_of_the_time_are_given_up(sleepers: DeclaredWorkload, address: str) -> None:
