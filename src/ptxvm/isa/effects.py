@@ -122,6 +122,7 @@ class Summary:
     copies: bool = False  # it starts, groups or awaits asynchronous copies ...
     bulk: bool = False  # ... of the bulk kind
     own_groups: bool = False  # ... or of the kind that each thread groups and awaits by itself (cp.async)
+    tells_of_copies: bool = False  # it has an mbarrier told that those of the thread have ended (cp.async.mbarrier.arrive)
     awaits: AsyncKind | None = None  # the kind of asynchronous work whose groups it waits for
     uses_tensor_memory: bool = False
     reads_carry: bool = False

@@ -180,7 +180,7 @@ class Record:
     def arrive(self, first: Space | Value, *more: object, kind: AsyncKind = AsyncKind.COPY) -> None:
         """Arrive at a barrier, or let asynchronous copies arrive at an mbarrier."""
         if isinstance(first, Space):
-            self.found["copies"] = True
+            self.found["copies"], self.found["tells_of_copies"] = True, kind is AsyncKind.COPY
             self._access(Verb.UPDATE, first, None, asynchronous=True)
         else:
             self.found["collective"] = Collective.ARRIVAL

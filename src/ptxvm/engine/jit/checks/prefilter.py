@@ -288,7 +288,8 @@ def known(bound: Bound) -> bool:
     if bound.calls:
         return callee_name(bound) in QUIET
     found = bound.summary
-    return not ((found.copies and not found.own_groups) or Space.SURFACE in found.spaces)
+    followed = found.own_groups or found.tells_of_copies
+    return not ((found.copies and not followed) or Space.SURFACE in found.spaces)
 
 
 def uses_mbarriers(bound: Bound) -> bool:

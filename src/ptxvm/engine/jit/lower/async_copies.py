@@ -151,10 +151,15 @@ class Tasks(Port):
         if mask is not None:
             self._arrive_in_ctas(address, update, mask)
             return
+        if kind is AsyncKind.COPY:
+            PendingCopies(self.at).hand_over()
         port = Memory(self.at, self.bound)
         for each, how in ((before, MbarrierStep.POSTPONE), (update, MbarrierStep.ARRIVE)):
             if each is not None:
-                port.atomic(space, b64, address, each, [], order=Order.RELEASE, scope=Scope.CTA, mbarrier=how)
+                apart = how is MbarrierStep.ARRIVE
+                port.atomic(
+                    space, b64, address, each, [], order=Order.RELEASE, scope=Scope.CTA, mbarrier=how, asynchronous=apart
+                )
 
     def _arrive_in_ctas(self, address: Value, update: Callable[[Value], Value], mask: Value) -> None:
         """Update the mbarrier at an address in the CTAs of the cluster whose bit is set."""

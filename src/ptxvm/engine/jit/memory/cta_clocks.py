@@ -20,6 +20,9 @@ after the other.  The warps of a cluster are numbered CTA by CTA.
             missed, the clock of each warp when it first found the last one over
     ...     what the check `sync` knows of mbarriers (`memory.mbarrier_checks`)
 
+The copies of a warp are accesses of its *agent*, which has the clock of the warp when an mbarrier is to be told of them (PTX
+9.7.9.25.4), and a number behind those of the warps: only who knows what this mbarrier passed on comes after these accesses.
+
 An mbarrier passes on what whole warps know that arrive (PTX 9.7.13.15.13), and of some lanes of a warp what all its lanes
 know; a warp learns it if all its lanes find the phase over.  `bar.warp.sync` of a whole warp lets its lanes know each other.
 """
@@ -99,6 +102,11 @@ def now(at: NodeBuilder) -> str:
     return at.code.emit(f"load i32, ptr {pointer}, align 4", pure=False)
 
 
+def has_agents(kernel: KernelContext) -> bool:
+    """Is there a clock for the copies of each warp, behind those of the warps?"""
+    return 2 * kernel.warps_together <= ROW
+
+
 def group_bits(warps: int) -> int:
     """The logarithm of the number of warps that share a bit of a tag."""
     return next(bits for bits in range(6) if -(-warps >> bits) <= MOST_GROUPS)
@@ -158,6 +166,7 @@ def functions(kernel: KernelContext) -> str:
         now=NOW,
         known=KNOWN,
         remote=REMOTE,
+        agents=kernel.warps_together if has_agents(kernel) else 0,
         must_wait=MUST_WAIT,
         of_cluster=OF_CLUSTER,
         of_cluster_phase=OF_CLUSTER_PHASE,
@@ -211,7 +220,9 @@ def mbarrier_signalled(at: NodeBuilder, access: Access, offsets: str, before: st
     if not at.kernel.clocked or access.mbarrier is None:
         return
     arrives = access.mbarrier in (MbarrierStep.ARRIVE, MbarrierStep.DROP) and access.order is Order.RELEASE
-    arguments = f"{_caller(at)}, {LANES} {offsets}, <{WARP} x i64> {before}, i1 {str(arrives).lower()}, ptr %shared"
+    copies = arrives and access.asynchronous
+    told = f"i1 {str(arrives and not copies).lower()}, i1 {str(copies).lower()}"
+    arguments = f"{_caller(at)}, {LANES} {offsets}, <{WARP} x i64> {before}, {told}, ptr %shared"
     wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.signal({arguments})", pure=False), at.code.label()
     at.code.branch(wrong, "suspect", good, likely=False)
     at.code.block(good)

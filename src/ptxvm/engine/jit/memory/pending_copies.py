@@ -2,7 +2,8 @@
 
 Compiled code copies at once.  The cells that a copy writes get a tag that precedes nothing (`tags.PENDING`), so that any access
 of them is suspicious; for `init` alone they stay without a value.  A log of each warp has these cells, with the group of the
-copy in each lane.  A wait gives the cells of the groups that it waits for the tag of a write that the thread does now.  What a
+copy in each lane.  A wait gives the cells of the groups that it waits for the tag of a write that the thread does now; where an
+mbarrier will tell of copies, they get that of a write by the agent of the warp (`memory.cta_clocks`).  What a
 copy reads stays read for good (`tags.READ_FOR_GOOD`): a write to it in the same grid is suspicious.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from ptxvm.algebra.value import Value
 from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory.cta_clocks import has_agents
 from ptxvm.engine.jit.memory.tag_order import ClockOrder, EpochOrder
 from ptxvm.engine.jit.memory.tags import NEVER, PENDING
 from ptxvm.engine.jit.node.context import KernelContext
@@ -67,6 +69,24 @@ class PendingCopies:
         for warp, log, lanes in self._warps():
             tags = [each if each[0] != "%" else self._of_warp(WORDS, each, warp) for each in (before, after)]
             arguments = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, i32 {count}, {WORDS} {tags[0]}, {WORDS} {tags[1]}"
+            self.code.run(f"call void @{self._function()}.wait({arguments})")
+
+    def hand_over(self) -> None:
+        """An mbarrier will tell of all copies that the active lanes have started: the agent of the warp did these accesses."""
+        shadow = self.kernel.shadow
+        if not self.watched or shadow is None:
+            return
+        if not self.kernel.clocked or not has_agents(self.kernel):
+            shadow.doubts.add("an mbarrier tells of copies, and too many warps wait for it, or none")
+            return
+        before, after = f"splat (i32 {NEVER})", "zeroinitializer"
+        if shadow.race:
+            mine = ClockOrder(self.at, own=True).mine(range(WARP))
+            before = pending(self.at, mine)
+            after = self.code.emit(f"add {WORDS} {mine}, splat (i32 {self.kernel.warps_together * WARP})")
+        self.code.one_warp()
+        for warp, log, lanes in self._warps():
+            arguments = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, i32 -1, {WORDS} {before}, {WORDS} {after}"
             self.code.run(f"call void @{self._function()}.wait({arguments})")
 
     # ── warps ───────────────────────────────────────────────────────────────────────────

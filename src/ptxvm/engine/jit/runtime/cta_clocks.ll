@@ -321,9 +321,9 @@ entry:
 }
 
 ; Some lanes have updated mbarriers, one after the other: %before has the words that they found.  Where a lane ends the phase,
-; what is known through the mbarrier is what the arrivals of this phase know.  True where a warp arrives as a whole, and the phase
-; ends before its last lane: the lanes behind belong to the next one.
-define internal i1 @ptxvm.clocks.signal(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets, <32 x i64> %before, i1 %arrives, ptr %shared) #0 {
+; what is known through the mbarrier is what the arrivals of this phase know; behind %copies, that these have ended.  True where a warp
+; arrives so or as a whole, and the phase ends before its last lane: the lanes behind belong to the next one.
+define internal i1 @ptxvm.clocks.signal(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets, <32 x i64> %before, i1 %arrives, i1 %copies, ptr %shared) #0 {
 entry:
   %of.cta = urem i32 %warp, $warps
   %is.last = icmp eq i32 %of.cta, $last_warp
@@ -345,8 +345,12 @@ entry:
   %now = load i32, ptr %now.pointer, align 4
   %known.now = insertelement <32 x i32> %known, i32 %now, i32 %warp
   %known.some = select i1 %whole, <32 x i32> %known.now, <32 x i32> %known
-  %gives = select i1 %arrives, <32 x i32> %known.some, <32 x i32> zeroinitializer
-  %step = select i1 %whole, i32 $epoch_step, i32 0
+  %known.given = select i1 %arrives, <32 x i32> %known.some, <32 x i32> zeroinitializer
+  %agent = add i32 %warp, $agents
+  %copied = insertelement <32 x i32> zeroinitializer, i32 %now, i32 %agent
+  %gives = select i1 %copies, <32 x i32> %copied, <32 x i32> %known.given
+  %steps = or i1 %whole, %copies
+  %step = select i1 %steps, i32 $epoch_step, i32 0
   %next = add i32 %now, %step
   store i32 %next, ptr %now.pointer, align 4
   %full = icmp ugt i32 %next, $last_epoch
@@ -387,7 +391,7 @@ found:
   %more = call <32 x i32> @llvm.umax.v32i32(<32 x i32> %held, <32 x i32> %gives)
   %early = xor i1 %is.end, true
   %early.turn = and i1 %early, %turned
-  %early.whole = and i1 %early.turn, %whole
+  %early.whole = and i1 %early.turn, %steps
   %wrong.next = or i1 %wrong, %early.whole
   br i1 %turned, label %turn, label %stay
 turn:

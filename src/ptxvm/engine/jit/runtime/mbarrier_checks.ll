@@ -165,8 +165,8 @@ entry:
   ret i64 %value
 }
 
-; Some lanes have updated mbarriers, one after the other.  %counted: they arrive; %apart: beside their threads; %may.end: they may
-; end a phase.
+; Some lanes have updated mbarriers, one after the other.  %counted: they arrive; %apart: beside their threads, to which
+; they return no state; %may.end: they may end a phase.
 define internal i1 @ptxvm.mbarriers.updated(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets, <32 x i64> %before, <32 x i64> %after, i1 %counted, i1 %apart, i1 %may.end) noinline #0 {
 entry:
   br label %head
@@ -215,7 +215,9 @@ arrives:
   %w.1 = or i1 %uncalled, %nothing
   %w.2 = or i1 %ends, %early
   %w.3 = or i1 %w.1, %w.2
-  br i1 %w.3, label %wrong, label %give
+  br i1 %w.3, label %wrong, label %returns
+returns:
+  br i1 %apart, label %turn, label %give
 give:
   %runs = call ptr @ptxvm.mbarriers.runs(ptr %clocks, i32 %warp, i32 %offset, i64 %old)
   %used = load i32, ptr %runs, align 8
