@@ -226,6 +226,11 @@ class MemoryBlocks:
         elif not host_memory().reaches(address, size, writing=writing):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
 
+    def holds(self, address: int, size: int) -> bool:
+        """Are some bytes in one allocation, or in memory that is mapped without a gap?"""
+        allocation = allocation_at(address)
+        return allocation is not None and any(address + size <= each.end for each in self._from(allocation))
+
     def _check_within(self, allocation: Allocation, address: int, size: int, *, writing: bool) -> None:
         """DriverError for bytes that begin in an allocation, and leave it or must not be written."""
         for each in self._from(allocation):

@@ -9,6 +9,8 @@ from ctypes import Array, addressof, byref, c_char, c_int, c_size_t, c_uint64
 
 import pytest
 
+from ptxvm.diagnostics.errors import Fault
+from ptxvm.libcuda.calls.copies import NodeWork, copied
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties, Array3DDescriptor, Copy2D
 
 SUCCESS, INVALID_VALUE, NOT_SUPPORTED, UNIFIED, FLOAT, MIB, SIZE = 0, 1, 801, 4, 0x20, 1 << 20, 4096
@@ -75,6 +77,17 @@ def test_only_what_may_be_written_is_and_only_what_may_be_read(cuda, mapped, hos
     assert library.cuMemcpy(at(back), place, size) == reading
     if offset in WRITABLE:
         assert back.raw == host.raw
+
+
+def test_pending_work_reads_across_a_border_as_well(cuda, mapped, host):
+    """Behind pending work a copy looks once more at what it uses, since that may be freed by then."""
+    back, place = (c_char * SIZE)(), mapped + BORDERS[0, 1]
+    assert cuda.library.cuMemcpyHtoD_v2(c_uint64(place), at(host), c_size_t(SIZE)) == SUCCESS
+    work = copied(addressof(back), place, SIZE, (place,))
+    NodeWork(work, ((place, SIZE),))()
+    assert back.raw == host.raw
+    with pytest.raises(Fault, match="their memory was freed"):
+        NodeWork(work, ((place + 2 * PIECE, 2 * PIECE),))()
 
 
 def test_memory_that_is_unmapped_is_copied_no_more(cuda, mapped, host):

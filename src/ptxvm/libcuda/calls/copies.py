@@ -79,8 +79,7 @@ class NodeWork:
     def __call__(self) -> None:
         """Do it; a Fault where an allocation is gone, as kernels have one there."""
         for address, size in self.extents:
-            found = allocation_at(address)
-            if found is None or address + size > found.end:
+            if not session().driver.blocks.holds(address, size):
                 said = f"a copy or fill has {size} bytes at {address:#x}, and their memory was freed"
                 raise Fault("use-after-free", said, address=address, size=size)
         self.work()
