@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+import subprocess
+import sys
 from random import Random
 from typing import Any
 
 import pytest
 
 import ptxvm
-from ptxvm.analysis.body_check import BodyCheck
-from ptxvm.analysis.known_lines import KnownLines
-from ptxvm.analysis.memo import Memo
 from ptxvm.campaign.fuzz import constants, echoes, engines, text
-from ptxvm.campaign.fuzz.workload import ECHOES, FuzzWorkload, Kind
-from ptxvm.campaign.outcome import Job
 from ptxvm.campaign.random_kernels.kernels import Launch, RandomKernel, straight_kernels
 from ptxvm.campaign.random_kernels.operand_classes import SPECIAL, on_class
 from ptxvm.campaign.random_kernels.parts import written
@@ -56,26 +52,35 @@ def test_a_change_is_that_of_one_token() -> None:
     assert text.renumbered(plain, [], random) == text.renamed(plain, [], random) == [*plain]
 
 
-def test_what_is_learned_of_constants_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that passes a line whose form it knows, whatever its constants are, is noticed in ten modules."""
-    enter = BodyCheck.enter_key
+WRONG_READER = """
 
-    def wrong(self: BodyCheck, key: Any, verdict: Any, last: Any) -> Any:
-        return enter(self, key, replace(verdict, asks_for_value=False), last)
+from ptxvm.analysis.body_check import BodyCheck
+from ptxvm.analysis.known_lines import KnownLines
+from ptxvm.analysis.memo import Memo
+from ptxvm.campaign.fuzz import text
+from ptxvm.campaign.fuzz.workload import ECHOES, FuzzWorkload, Kind
+from ptxvm.campaign.outcome import Job
 
-    def forget() -> None:
-        text.editor.cache_clear()
-        Memo.of.cache_clear()
+enter, cases = BodyCheck.enter_key, FuzzWorkload(Kind.STATEMENTS, {seed})
+BodyCheck.enter_key = lambda self, key, verdict, last: enter(self, key, replace(verdict, asks_for_value=False), last)
+shows = next(number for number in range(0, 10 * ECHOES, ECHOES) if cases.run(Job(number)).failed)
+BodyCheck.enter_key = enter
+Memo.shared.clear()
+KnownLines.shared.clear()
+Memo.of.cache_clear()
+text.editor.cache_clear()
+assert not cases.run(Job(shows)).failed
+"""
 
-    cases = FuzzWorkload(Kind.STATEMENTS, SEED)
-    monkeypatch.setattr(BodyCheck, "enter_key", wrong)
-    for knows in (Memo, KnownLines):
-        monkeypatch.setattr(knows, "shared", {})
-    forget()
-    shows = next(number for number in range(0, 10 * ECHOES, ECHOES) if cases.run(Job(number)).failed)
-    monkeypatch.undo()
-    forget()
-    assert not cases.run(Job(shows)).failed
+
+def test_what_is_learned_of_constants_is_found() -> None:
+    """A reader that passes a line whose form it knows, whatever its constants are, is noticed in ten modules.
+
+    It is one of a process of its own, which has learned nothing from other tests.
+    """
+    program = WRONG_READER.replace("{seed}", str(SEED))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_operands_of_all_classes_and_of_each_type_are_valid() -> None:
