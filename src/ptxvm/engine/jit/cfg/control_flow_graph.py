@@ -9,11 +9,10 @@ lanes that run it now (`activemask`) comes with the collectives: lanes that are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
-from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import cut_points, segments, successors
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
@@ -24,6 +23,7 @@ from ptxvm.engine.jit.cfg.if_conversion import Region, regions
 from ptxvm.engine.jit.cfg.loops import repeated
 from ptxvm.engine.jit.cfg.nodes import BACK, SAVED, STACK, Frame, Node, asks_for_lanes, is_barrier, is_collective
 from ptxvm.engine.jit.cfg.parameter_registers import in_registers
+from ptxvm.engine.jit.cfg.pointer_marks import BoundedAccesses
 from ptxvm.engine.jit.cfg.restart_points import after_stores
 from ptxvm.isa.effects import Jump
 from ptxvm.machine.image import Image
@@ -47,7 +47,7 @@ class ControlFlowGraph:
         spinning: frozenset[Bound] = frozenset(),
         ordered: bool = False,
         deferred: bool = False,
-        marked: bool = False,
+        bounded: bool = False,
         body: Callable[[Function], Function] = in_registers,
     ) -> None:
         self.image, self.spinning, self._body = image, spinning, body
@@ -72,24 +72,22 @@ class ControlFlowGraph:
         self._link()
         self._rank()
         self.marks: dict[int, int] = {}  # registers with addresses, and those with the marks of these
-        self.marked_accesses: Mapping[Bound, tuple[Register, Space]] = {}
-        if marked:
-            self._mark_pointers()
+        self.bounded = BoundedAccesses()
+        if bounded:
+            self._bound_accesses()
         always = sum(1 << index for index in (*self.stack_registers, *self.module.values(), *self.marks.values()))
         liveness.find(self.nodes, always, deferred=deferred)
         for node in self.nodes:
             if node.wait >= 0 and not node.barrier and not general:  # lanes of a collective do not wait
                 node.successors.remove(node.wait)
 
-    def _mark_pointers(self) -> None:
-        """Give pointers to one of several variables registers for their marks, but in functions that stand once."""
-        frames = [frame for frame in self.frames if not frame.root.shared]
-        found = pointer_marks.marked_pointers(frame.body for frame in self.frames)
-        self.marks.update(pointer_marks.numbered(found, ((frame.body, frame.registers) for frame in frames), self.count))
+    def _bound_accesses(self) -> None:
+        """Find the variables of accesses; pointers to one of several have marks, but in functions that stand once."""
+        standing = {frame.body for frame in self.frames if frame.root.shared}
+        self.bounded = pointer_marks.bounded_accesses((frame.body for frame in self.frames), standing)
+        frames = ((frame.body, frame.registers) for frame in self.frames)
+        self.marks.update(pointer_marks.numbered(self.bounded, frames, self.count))
         self.count += len(self.marks)
-        own = {frame.body for frame in frames} - {frame.body for frame in self.frames if frame.root.shared}
-        inside = {bound for body in own for bound in body.instructions}
-        self.marked_accesses = {bound: pointer for bound, pointer in found.accesses.items() if bound in inside}
 
     def repeats(self, node: Node) -> bool:
         """Is the node part of a loop?"""

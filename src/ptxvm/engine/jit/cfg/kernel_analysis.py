@@ -31,23 +31,23 @@ class KernelAnalysis:
         self._memory_dependent: dict[Function, int] = {}
         self._place_dependent: dict[Function, int] = {}
 
-    def graph(self, *, general: bool, marked: bool = False) -> ControlFlowGraph:
+    def graph(self, *, general: bool, bounded: bool = False) -> ControlFlowGraph:
         """The control flow graph; the `general` one is that of a version with a lane scheduler.
 
-        In a `marked` one pointers to one of several variables have marks.
+        In a `bounded` one the variables of accesses are known, and pointers to one of several have marks.
         """
-        if (general, marked) not in self._graphs:
-            self._graphs[general, marked] = ControlFlowGraph(
+        if (general, bounded) not in self._graphs:
+            self._graphs[general, bounded] = ControlFlowGraph(
                 self.image,
                 self.function,
                 general=general,
                 spinning=self.spinning,
                 ordered=self.ordered,
                 deferred=self.deferred,
-                marked=marked,
+                bounded=bounded,
                 body=self._body,
             )
-        return self._graphs[general, marked]
+        return self._graphs[general, bounded]
 
     def partial_barriers(self, cluster_size: int) -> bool:
         """Does it need the lane scheduler: for barriers of some threads, and functions whose code stands once?"""

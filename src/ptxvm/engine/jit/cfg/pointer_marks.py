@@ -9,46 +9,54 @@ exact checker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import registers_in, variables_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.provenance import NUMBER, SPACES, WORD, Provenance, ProvenanceAnalysis, of_program, reaches_memory, written
-from ptxvm.analysis.symbols import Register
+from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.dataclass import dataclass
 from ptxvm.syntax import tree
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedPointers:
-    """The accesses by such pointers, with the registers that these are in and the space of their variables.
+class BoundedAccesses:
+    """The accesses that must stay within a variable.
 
-    Beside them, by function, all registers that need a mark.
+    `certain` are those of one variable, `marked` those by a pointer with a mark: the register that it is in, and the space of
+    the variables that it may point to.  `several` have a variable of which only a run tells, and which no mark follows.
+    `registers` are those that need a mark, by function.
     """
 
-    accesses: Mapping[Bound, tuple[Register, Space]]
-    registers: Mapping[Function, frozenset[Register]]
+    certain: Mapping[Bound, Variable] = field(default_factory=dict)
+    marked: Mapping[Bound, tuple[Register, Space]] = field(default_factory=dict)
+    several: Sequence[Bound] = ()
+    registers: Mapping[Function, frozenset[Register]] = field(default_factory=dict)
 
 
-def marked_pointers(functions: Iterable[Function]) -> MarkedPointers:
-    """The pointers of functions that call each other which marks can follow."""
-    accesses: dict[Bound, tuple[Register, Space]] = {}
+def bounded_accesses(functions: Iterable[Function], unmarked: Collection[Function]) -> BoundedAccesses:
+    """Those of functions that call each other; no register has a mark in functions that are `unmarked`."""
+    certain: dict[Bound, Variable] = {}
+    marked: dict[Bound, tuple[Register, Space]] = {}
+    several: list[Bound] = []
     registers: dict[Function, frozenset[Register]] = {}
     for function, found in of_program(functions).items():
+        certain |= found.certain
         search = _Search(function, found)
         followed: set[Register] = set()
         for bound in found.several:
-            pointer = _pointer(bound)
+            pointer = _pointer(bound) if function not in unmarked else None
             sources = search.sources(pointer) if pointer is not None else None
-            if pointer is None or sources is None:
+            spaces = search.spaces(sources) if sources is not None else set[Space]()
+            if pointer is None or sources is None or len(spaces) != 1:
+                several.append(bound)
                 continue
-            spaces = search.spaces(sources)
-            if len(spaces) == 1:
-                accesses[bound] = pointer, next(iter(spaces))
-                followed |= sources
+            marked[bound] = pointer, next(iter(spaces))
+            followed |= sources
         registers[function] = frozenset(followed)
-    return MarkedPointers(accesses, registers)
+    return BoundedAccesses(certain, marked, several, registers)
 
 
 def _pointer(bound: Bound) -> Register | None:
@@ -121,7 +129,7 @@ class _Search:
         return read if simple or not read else None
 
 
-def numbered(found: MarkedPointers, frames: Iterable[tuple[Function, int]], first: int) -> Iterator[tuple[int, int]]:
+def numbered(found: BoundedAccesses, frames: Iterable[tuple[Function, int]], first: int) -> Iterator[tuple[int, int]]:
     """The registers that need a mark, and those of the marks from `first` on; of frames the function and the first register."""
     known: set[int] = set()
     for function, begin in frames:

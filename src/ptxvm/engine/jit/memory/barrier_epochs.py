@@ -101,9 +101,7 @@ def warp_arrives(at: NodeBuilder, numbers: str, counts: str) -> None:
     if not at.kernel.clocked:
         return
     arguments = f"ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, ptr {numbers}, ptr {counts}"
-    wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.arrive({arguments})", pure=False), at.code.label()
-    at.code.branch(wrong, "suspect", good, likely=False)
-    at.code.block(good)
+    at.suspect_where(at.code.emit(f"call i1 @ptxvm.clocks.arrive({arguments})", pure=False))
 
 
 def warp_arrives_at_cluster(at: NodeBuilder, *, releases: bool) -> None:
@@ -120,10 +118,7 @@ def _at_cluster(at: NodeBuilder, step: str, more: str) -> None:
     if not at.kernel.clocked:
         return
     arguments = f"ptr %cta_barriers, i32 %warp, i32 {at.active_text()}{more}"
-    wrong = at.code.emit(f"call i1 @ptxvm.clocks.cluster.{step}({arguments})", pure=False)
-    good = at.code.label()
-    at.code.branch(wrong, "suspect", good, likely=False)
-    at.code.block(good)
+    at.suspect_where(at.code.emit(f"call i1 @ptxvm.clocks.cluster.{step}({arguments})", pure=False))
 
 
 def warp_is_apart(kernel: KernelContext, code: Code, masks: list[str]) -> None:

@@ -70,7 +70,7 @@ class Bounds:
 
     def _compared_together(self, space: Space, raw: Raw, size: int) -> bool:
         """Is the access covered by a check of the window, or of its variable, that other accesses of the node share?"""
-        if space is not Space.SHARED or self.bound in self.at.kernel.graph.marked_accesses:
+        if space is not Space.SHARED or self.bound in self.at.kernel.graph.bounded.marked:
             return False
         held = variable_bounds.part(self.at, self.bound, space) or (0, self.at.window_size(space))
         low = self.alg.cast("resize", u64, u32, raw, "rn")

@@ -212,7 +212,7 @@ def cluster_reached(at: NodeBuilder, raw: Raw) -> None:
 def mbarrier_made(at: NodeBuilder, access: Access, offsets: str) -> None:
     """An mbarrier begins, or ends, at the offsets in shared memory of the active lanes: nothing is known through it."""
     if at.kernel.clocked and access.mbarrier is not None:
-        at.code.run(f"call void @ptxvm.clocks.made({_caller(at)}, {LANES} {offsets})")
+        at.code.run(f"call void @ptxvm.clocks.made({mbarrier_checks.caller(at)}, {LANES} {offsets})")
 
 
 def mbarrier_signalled(at: NodeBuilder, access: Access, offsets: str, before: str) -> None:
@@ -222,26 +222,18 @@ def mbarrier_signalled(at: NodeBuilder, access: Access, offsets: str, before: st
     arrives = access.mbarrier in (MbarrierStep.ARRIVE, MbarrierStep.DROP) and access.order is Order.RELEASE
     copies = arrives and access.asynchronous
     told = f"i1 {str(arrives and not copies).lower()}, i1 {str(copies).lower()}"
-    arguments = f"{_caller(at)}, {LANES} {offsets}, <{WARP} x i64> {before}, {told}, ptr %shared"
-    wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.signal({arguments})", pure=False), at.code.label()
-    at.code.branch(wrong, "suspect", good, likely=False)
-    at.code.block(good)
+    arguments = f"{mbarrier_checks.caller(at)}, {LANES} {offsets}, <{WARP} x i64> {before}, {told}, ptr %shared"
+    at.suspect_where(at.code.emit(f"call i1 @ptxvm.clocks.signal({arguments})", pure=False))
 
 
 def phase_over(at: NodeBuilder, offsets: str, over: str, *, acquires: bool) -> None:
     """Some active lanes have found a phase over."""
     if at.kernel.clocked:
-        arguments = f"{_caller(at)}, {LANES} {offsets}, i32 {over}, i1 {str(acquires).lower()}"
+        arguments = f"{mbarrier_checks.caller(at)}, {LANES} {offsets}, i32 {over}, i1 {str(acquires).lower()}"
         at.code.run(f"call void @ptxvm.clocks.over({arguments})")
 
 
 def lanes_synchronise(at: NodeBuilder, bound: Bound, members: str) -> None:
     """The active lanes meet at a collective that orders their accesses; `members` is the mask."""
     if at.kernel.clocked and orders_lanes(bound.i):
-        at.code.run(f"call void @ptxvm.clocks.warp({_caller(at)}, {LANES} {members})")
-
-
-def _caller(at: NodeBuilder) -> str:
-    """The table, the warp and its active lanes."""
-    at.code.one_warp()
-    return f"ptr {at.kernel.launch_field(at.code, 'clocks')}, i32 {at.kernel.warp_among}, i32 {at.active_text()}"
+        at.code.run(f"call void @ptxvm.clocks.warp({mbarrier_checks.caller(at)}, {LANES} {members})")

@@ -125,19 +125,19 @@ def spared(at: NodeBuilder, access: Access, space: Space, raw: Raw, addressing: 
         kernel.shadow.doubts.add("an address may be that of an mbarrier of another CTA")
         return
     code.one_warp()
-    type = u32 if space is Space.SHARED else u64
-    offset = (
-        alg.cast("resize", u64, u32, raw, "rn") if type is u32 else alg.integer("sub", u64, raw, addressing.base(Space.SHARED))
-    )
+    if space is Space.SHARED:
+        type, low = u32, alg.cast("resize", u64, u32, raw, "rn")
+    else:
+        type, low = u64, alg.integer("sub", u64, raw, addressing.base(Space.SHARED))
     vector, scalar = f"<{WARP} x i{type.bits}>", f"i{type.bits}"
     table = kernel.launch_field(code, "clocks")
     hull = code.emit(f"call i64 @ptxvm.mbarriers.hull(ptr {table}, i32 {kernel.warp_among}, i32 {size})", pure=False)
     first, span = code.emit(f"and i64 {hull}, {(1 << 32) - 1}"), code.emit(f"lshr i64 {hull}, 32")
     if type is u32:
         first, span = (code.emit(f"trunc i64 {each} to i32") for each in (first, span))
-    offsets = alg.vector(type, offset)
-    distances = code.emit(f"sub {vector} {offsets}, {_all(at, vector, scalar, first)}")
-    near = code.emit(f"icmp ult {vector} {distances}, {_all(at, vector, scalar, span)}")
+    offsets = alg.vector(type, low)
+    distances = code.emit(f"sub {vector} {offsets}, {code.splat(scalar, first)}")
+    near = code.emit(f"icmp ult {vector} {distances}, {code.splat(scalar, span)}")
     lanes = code.emit(f"and i32 {code.mask_bits(near)}, {at.active_text()}")
     close, good = code.label(), code.label()
     code.branch(code.emit(f"icmp eq i32 {lanes}, 0"), good, close, likely=True)
@@ -150,17 +150,12 @@ def spared(at: NodeBuilder, access: Access, space: Space, raw: Raw, addressing: 
     code.block(good)
 
 
-def _all(at: NodeBuilder, vector: str, scalar: str, value: str) -> str:
-    """A value in all lanes."""
-    one = at.code.emit(f"insertelement {vector} poison, {scalar} {value}, i64 0")
-    return at.code.emit(f"shufflevector {vector} {one}, {vector} poison, {LANES} zeroinitializer")
+def caller(at: NodeBuilder) -> str:
+    """The first arguments of the functions that keep the table: the table, the warp and its active lanes."""
+    at.code.one_warp()
+    return f"ptr {at.kernel.launch_field(at.code, 'clocks')}, i32 {at.kernel.warp_among}, i32 {at.active_text()}"
 
 
 def _suspect(at: NodeBuilder, name: str, more: str) -> None:
     """Ask a runtime function about the active lanes, and suspect them if it says so."""
-    code = at.code
-    code.one_warp()
-    who = f"ptr {at.kernel.launch_field(code, 'clocks')}, i32 {at.kernel.warp_among}, i32 {at.active_text()}"
-    wrong, good = code.emit(f"call i1 @ptxvm.mbarriers.{name}({who}, {more})", pure=False), code.label()
-    code.branch(wrong, "suspect", good, likely=False)
-    code.block(good)
+    at.suspect_where(at.code.emit(f"call i1 @ptxvm.mbarriers.{name}({caller(at)}, {more})", pure=False))

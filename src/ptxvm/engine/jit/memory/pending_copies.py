@@ -46,9 +46,7 @@ class PendingCopies:
         for warp, log, lanes in self._warps():
             own = self._of_warp(POINTERS, cells, warp)
             arguments = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, {POINTERS} {own}, i32 {count}"
-            full, good = self.code.emit(f"call i1 @{self._function()}.start({arguments})", pure=False), self.code.label()
-            self.code.branch(full, "suspect", good, likely=False)
-            self.code.block(good)
+            self.at.suspect_where(self.code.emit(f"call i1 @{self._function()}.start({arguments})", pure=False))
 
     def commit(self) -> None:
         """The active lanes make a group of the copies that they have started."""
@@ -58,35 +56,34 @@ class PendingCopies:
     def wait(self, left: Value | None) -> None:
         """The active lanes wait for all but their `left` latest groups."""
         count = 0 if left is None else left.raw.constant
-        if count is None or not self.watched:
+        if count is not None and self.watched:
+            self._settle(count)
+
+    def hand_over(self) -> None:
+        """An mbarrier will tell of all copies that the active lanes have started: the agent of the warp did these accesses."""
+        if not self.watched:
             return
+        if self.kernel.clocked and has_agents(self.kernel):
+            self._settle(-1, number=self.kernel.warps_together * WARP)
+        elif self.kernel.shadow is not None:
+            self.kernel.shadow.doubts.add("an mbarrier tells of copies, and too many warps wait for it, or none")
+
+    def _settle(self, left: int, number: int = 0) -> None:
+        """The cells of all but the `left` latest groups are written now: by the active lanes, `number` added to their own.
+
+        With -1 those that are in no group yet are, too.
+        """
         shadow = self.kernel.shadow
         before, after = f"splat (i32 {NEVER})", "zeroinitializer"
         if shadow is not None and shadow.race:
             order = (ClockOrder if self.kernel.clocked else EpochOrder)(self.at, own=True)
-            after = order.mine(range(self.at.width))
-            before = pending(self.at, after)
+            mine = order.mine(range(self.at.width))
+            before, after = pending(self.at, mine), mine
+            if number:
+                after = self.code.emit(f"add <{self.at.width} x i32> {mine}, splat (i32 {number})")
         for warp, log, lanes in self._warps():
             tags = [each if each[0] != "%" else self._of_warp(WORDS, each, warp) for each in (before, after)]
-            arguments = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, i32 {count}, {WORDS} {tags[0]}, {WORDS} {tags[1]}"
-            self.code.run(f"call void @{self._function()}.wait({arguments})")
-
-    def hand_over(self) -> None:
-        """An mbarrier will tell of all copies that the active lanes have started: the agent of the warp did these accesses."""
-        shadow = self.kernel.shadow
-        if not self.watched or shadow is None:
-            return
-        if not self.kernel.clocked or not has_agents(self.kernel):
-            shadow.doubts.add("an mbarrier tells of copies, and too many warps wait for it, or none")
-            return
-        before, after = f"splat (i32 {NEVER})", "zeroinitializer"
-        if shadow.race:
-            mine = ClockOrder(self.at, own=True).mine(range(WARP))
-            before = pending(self.at, mine)
-            after = self.code.emit(f"add {WORDS} {mine}, splat (i32 {self.kernel.warps_together * WARP})")
-        self.code.one_warp()
-        for warp, log, lanes in self._warps():
-            arguments = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, i32 -1, {WORDS} {before}, {WORDS} {after}"
+            arguments = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, i32 {left}, {WORDS} {tags[0]}, {WORDS} {tags[1]}"
             self.code.run(f"call void @{self._function()}.wait({arguments})")
 
     # ── warps ───────────────────────────────────────────────────────────────────────────

@@ -5,14 +5,10 @@ With the check `memory`, an access must stay within the variable that its addres
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.provenance import of_program
-from ptxvm.analysis.symbols import Variable
+from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
 from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.memory.addressing import Addressing
@@ -20,16 +16,8 @@ from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets
 from ptxvm.engine.jit.node import marked_values, stack
 from ptxvm.engine.jit.node.context import SYMBOL_ALIGNMENT
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.machine.image import Placement
 
 OFFSETS = (1 << 32) - 1  # in a window
-
-
-def bounded_accesses(functions: Iterable[Function]) -> tuple[dict[Bound, Variable], list[Bound]]:
-    """The variables of the accesses of some functions; and the accesses whose variable only a run tells."""
-    known = of_program(functions).values()
-    certain = {bound: variable for each in known for bound, variable in each.certain.items()}
-    return certain, [bound for each in known for bound in each.several]
 
 
 def part(at: NodeBuilder, bound: Bound, space: Space) -> tuple[int, int] | None:
@@ -37,11 +25,10 @@ def part(at: NodeBuilder, bound: Bound, space: Space) -> tuple[int, int] | None:
 
     It is one in the window of the variable, less the start of the frame where that is a register of the thread.
     """
-    variable, frame = at.kernel.variable_of.get(bound), at.node.frame
+    variable = at.kernel.graph.bounded.certain.get(bound)
     if variable is None or space not in (Space.GENERIC, variable.space):
         return None
-    where, begin = at.kernel.image.locate(variable, frame.function)
-    return begin + (frame.offset if where is Placement.FRAME else 0), variable.size
+    return marked_values.begin_of(at, variable), variable.size
 
 
 def certain(at: NodeBuilder, space: Space, raw: Raw, size: int, *, writing: bool) -> bool:
@@ -85,7 +72,7 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, r
         _check_mark(at, addressing, bound, space, raw, size)
         return
     begin, room = found
-    frame, variable = at.node.frame, at.kernel.variable_of[bound]
+    frame, variable = at.node.frame, at.kernel.graph.bounded.certain[bound]
     if frame.root.shared and at.kernel.image.locate(variable, frame.function)[0].in_frame:
         raw = at.alg.integer("sub", u64, raw, stack.start(at, frame).raw)
     if space is Space.GENERIC:

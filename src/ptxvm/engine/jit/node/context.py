@@ -82,8 +82,6 @@ class KernelContext:
         self.bank_size = image.parameters(function).size
         self.rows, self.threads, self.warps = rows, rows.count, rows.warps  # lanes without a thread count as threads
         self.shadow, self.counters = shadow, counter_words(before) if wanted.profiled else None
-        self.variable_of: dict[Bound, Variable] = {}  # accesses that must stay within a variable
-        self.several: list[Bound] = []  # accesses whose variable only a run tells
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)
         self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
@@ -91,7 +89,7 @@ class KernelContext:
         by_warps = self.deferred or self.polls or wanted.by_warps
         self.partial_barriers = by_warps or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
-        self.graph = analysis.graph(general=self.general, marked=shadow is not None and "memory" in shadow.checks)
+        self.graph = analysis.graph(general=self.general, bounded=shadow is not None and "memory" in shadow.checks)
         self.nodes = self.graph.nodes
         self.waiting: list[frozenset[int]] = [frozenset()] * len(self.nodes)  # nodes at which other lanes may wait meanwhile
         self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})

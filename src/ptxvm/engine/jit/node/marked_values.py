@@ -24,6 +24,7 @@ from ptxvm.engine.jit.node.register_shapes import Key
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.engine.operands import OperandValue
 from ptxvm.isa.model import PORTS
+from ptxvm.machine.image import Placement
 from ptxvm.syntax import tree
 
 NUMBER, LOST = 0, 1
@@ -123,21 +124,18 @@ class MarkedValues:
 
     def results(self) -> dict[Key, Value]:
         """The marks of its results, by the keys of their registers; nothing where these need no mark."""
-        if not any(key in self.marks for key in self._keys()):
+        keys = [self.at.key(each)[0] for each in written(self.bound)]
+        if self.marks.keys().isdisjoint(keys):
             return {}
         i, none = self.bound.i, Value(self.at.alg, u64, self.at.alg.const(u64, NUMBER))
         if reaches_memory(self.bound):
-            made: list[Value] = [none for _ in self._keys()]
+            made: list[Value] = [none for _ in keys]
         elif i.of.effects:
             sources = [mark for name in i.of.sources if (mark := self._of(self.bound.operands.get(name))) is not None]
-            made = [sources[0] if sources else none for _ in self._keys()]
+            made = [sources[0] if sources else none for _ in keys]
         else:
             made = [none if mark is None else mark for mark in self._computed()]
-        return {(self.marks[key], 0): mark for key, mark in zip(self._keys(), made, strict=True) if key in self.marks}
-
-    def _keys(self) -> list[int]:
-        """The numbers of the registers that it writes."""
-        return [self.at.key(each)[0] for each in written(self.bound)]
+        return {(self.marks[key], 0): mark for key, mark in zip(keys, made, strict=True) if key in self.marks}
 
     def _computed(self) -> Iterator[Value | None]:
         """The marks of what it computes from its operands."""
@@ -155,24 +153,27 @@ class MarkedValues:
         """The mark of an operand; None for that of a number."""
         if node is None:
             return None
-        for register in registers_in(node, self.bound):
-            number = self.at.key(register)[0]
-            return self.at.slot((self.marks[number], 0), u64) if number in self.marks else None
-        for variable in variables_in(node, self.bound):
-            if variable.space in SPACES:
-                return self._of_variable(variable)
-        return None
-
-    def _of_variable(self, variable: Variable) -> Value:
-        frame = self.at.node.frame
-        where, begin = self.at.kernel.image.locate(variable, frame.function)
-        begin += frame.offset if where.in_frame else 0
+        register = next(registers_in(node, self.bound), None)
+        if register is not None:
+            number = self.marks.get(self.at.key(register)[0])
+            return self.at.slot((number, 0), u64) if number is not None else None
+        variable = next((each for each in variables_in(node, self.bound) if each.space in SPACES), None)
+        if variable is None:
+            return None
+        begin = begin_of(self.at, variable)
         return Value(self.at.alg, u64, self.at.alg.const(u64, begin | begin + variable.size << 32))
+
+
+def begin_of(at: NodeBuilder, variable: Variable) -> int:
+    """Where a variable of shared or local memory begins in its window, less the start of a frame that a run places."""
+    frame = at.node.frame
+    where, begin = at.kernel.image.locate(variable, frame.function)
+    return begin + (frame.offset if where is Placement.FRAME else 0)
 
 
 def of_access(at: NodeBuilder, bound: Bound) -> tuple[Value, Space] | None:
     """The mark of the pointer of an access, and the space of the variables it may point to; None where it is not followed."""
-    found = at.kernel.graph.marked_accesses.get(bound)
+    found = at.kernel.graph.bounded.marked.get(bound)
     if found is None:
         return None
     pointer, space = found

@@ -236,6 +236,12 @@ class NodeBuilder(operands.Operands):
         whole = self.escapes is None or self.guard is not self.region_guard or key == CARRY or self.kernel.is_mark(key)
         return whole or bool((self.escapes or 0) >> key[0] & 1)
 
+    def suspect_where(self, wrong: str) -> None:
+        """Suspect the warp, in instrumented code, where an answer says so."""
+        good = self.code.label()
+        self.code.branch(wrong, "suspect", good, likely=False)
+        self.code.block(good)
+
     # ── services ────────────────────────────────────────────────────────────────────────
 
     def buffer(self, llvm: str, number: int) -> str:

@@ -36,7 +36,8 @@ class CheckedKernel:
         unset, functions = kernel.unset_registers, frozenset(frame.function for frame in kernel.graph.frames)
         return cls(
             kernel.function, functions, kernel.instructions, kernel.shadow, unset,
-            unset.size(kernel.warps_together) if unset is not None else 0, kernel.several, kernel.image.memory.address_bits,
+            unset.size(kernel.warps_together) if unset is not None else 0,
+            kernel.graph.bounded.several, kernel.image.memory.address_bits,
             kernel.uses_local and not kernel.marks_local, cta_clocks.words(kernel) if kernel.clocked else 0,
             kernel.watches_mbarriers, kernel.reductions, pending_copies.log_size(kernel) if kernel.logs_copies else 0,
         )  # fmt: skip

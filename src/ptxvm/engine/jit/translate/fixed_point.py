@@ -14,7 +14,7 @@ from ptxvm.engine.jit.functions import warp_function
 from ptxvm.engine.jit.ir.builder import TooWideError
 from ptxvm.engine.jit.lower.emitter import Emitter
 from ptxvm.engine.jit.lower.terminators import Terminator
-from ptxvm.engine.jit.memory import streaming_stores, variable_bounds
+from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.divergent_regions import DivergenceError
@@ -26,9 +26,6 @@ MOST_ROUNDS = 1000  # each masks a node, or adds a node at which lanes may wait
 
 def translate(kernel: KernelContext) -> str:
     """The text of the module of one version of a kernel; raises DivergenceError where the straight version is of no use."""
-    if kernel.shadow is not None and "memory" in kernel.shadow.checks:
-        kernel.variable_of, several = variable_bounds.bounded_accesses(frame.body for frame in kernel.graph.frames)
-        kernel.several = [bound for bound in several if bound not in kernel.graph.marked_accesses]
     kernel.outputs = streaming_stores.streamable(kernel)
     _initialise_registers(kernel)
     FixedPoint(kernel).run()
