@@ -106,7 +106,7 @@ def page(name: str, space: ParameterSpace, results: Results, tests: Sequence[Pat
         f"<h1>{text(name)}</h1>",
         f"<p>{cases:,}{most} cases: {', '.join(summary(counts))}; {results.seconds():,.1f} seconds of work</p>",
         f'<div class="bar" role="img" aria-label="{share:.1f} % failed"><i style="width:{share:.3f}%"></i></div>',
-        *failures(results.reasons(), tests, space, found := fields(space, results)),
+        *failures(reasons := results.reasons(), tests, space, found := fields(space, results, len(reasons))),
         *tables(space, found.whole),
     ]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{text(name)}</title>'
@@ -146,14 +146,13 @@ def failures(reasons: Sequence[Reason], tests: Sequence[Path], space: ParameterS
         yield "</details>"
 
 
-def fields(space: ParameterSpace, results: Results) -> Fields:
-    """The field of parameters: each two of them, and the cases and failures there."""
+def fields(space: ParameterSpace, results: Results, reasons: int) -> Fields:
+    """The field of parameters: each two of them, and the cases and failures there, of so many reasons."""
     names, sizes = list(space.axes), [len(values) for values in space.axes.values()]
     several = [n for n, size in enumerate(sizes) if size > 1]
     axes: list[tuple[int, ...]] = [*combinations(several, 2)] or [(n,) for n in several]
     whole = [Cells(tuple(names[n] for n in some), tuple(sizes[n] for n in some)) for some in axes]
-    reasons = min(len(results.reasons()), MOST_REASONS)
-    found = Fields(whole, [[each.of_reason() for each in whole] for _ in range(reasons)])
+    found = Fields(whole, [[each.of_reason() for each in whole] for _ in range(min(reasons, MOST_REASONS))])
     if not whole:
         return found
     for cases in batched(results.failures(), TOGETHER):
