@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, cast
 
 from ptxvm.analysis.program import Function
@@ -80,6 +81,8 @@ class Configuration:
         asked, fitting = self.options, self.kernel.fitting
         if asked in fitting:
             return
+        if not self.context.device.model.has_clusters and prod(self.cluster or ()) > 1:
+            raise DriverError(Result.INVALID_CLUSTER_SIZE, f"{self.context.device.name} has no clusters")
         try:
             launch_shape(self.grid, self.block, self.cluster).for_kernel(self.kernel.function)
             check_shared(self.kernel.function, self.kernel.shared, self.shared)

@@ -18,6 +18,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver.host_memory import host_memory
+from ptxvm.driver.host_pages import is_accessible
 from ptxvm.driver.launch_checks import exact_bounds, follows_values
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import Pages, opened
@@ -153,9 +154,11 @@ class MemoryBlocks:
             self.free(address)
 
     def register(self, address: int, size: int, flags: int, device: int, life: object) -> MemoryBlock:
-        """Register memory of the host: kernels may use it; DriverError for no bytes, or some of a block."""
+        """Register memory of the host: kernels may use it; DriverError for bytes that there are not, or some of a block."""
         if not (address and size):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at {address:#x} are no memory")
+        if not is_accessible(address, size):
+            raise no_memory(address, size)
         if any(start < address + size and address < start + each.size for start, each in self.by_address.items()):
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
         adopted = self.adopt(bytes_at(address, size), "registered memory", "is no longer registered")
@@ -253,21 +256,28 @@ class MemoryBlocks:
         return any(start <= address < end for start, end in self.reserved.items())
 
     def check_any(self, address: int, size: int, *, of_host: bool = False, writing: bool = False) -> None:
-        """DriverError for bytes that begin in a block and leave it, in one that was freed, or where no memory is mapped.
+        """DriverError for bytes that begin in a block and leave it, in one that was freed, or where the process has none.
 
         Other memory is the host's own, as is what is said to be `of_host` and is in no block.
         """
         found = self.find(address)
-        if found is None:
-            if self.is_reserved(address) or (not of_host and was_freed(address)):
-                self.check(address, size)
-        elif not found[1].registered:
+        if found is not None and not found[1].registered:
             self._check_within(found[1].allocation, address, size, writing=writing)
+        elif found is None and (self.is_reserved(address) or (not of_host and was_freed(address))):
+            self.check(address, size)
+        elif not is_accessible(address, size, writing=writing):
+            raise no_memory(address, size, writing=writing)
 
 
 def is_writable(allocation: Allocation) -> bool:
     """May the driver write to an allocation?  Kernels only read constants, which the driver writes."""
     return allocation.writable or allocation.space is Space.CONST
+
+
+def no_memory(address: int, size: int, *, writing: bool = False) -> DriverError:
+    """The error of a call with some bytes that the process cannot read, or write."""
+    what = "written" if writing else "read"
+    return DriverError(Result.INVALID_VALUE, f"{size} bytes at {address:#x} cannot be {what}: no such memory is mapped")
 
 
 def copy(target: int, source: int, size: int) -> None:
@@ -320,4 +330,5 @@ __all__ = [
     "enter_variable",
     "fill",
     "fill_rectangle",
+    "no_memory",
 ]

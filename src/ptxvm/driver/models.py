@@ -13,6 +13,8 @@ from ptxvm.driver.attributes import Attribute
 from ptxvm.isa.targets import Target
 
 KIB = 1024
+SHARED = 48 * KIB  # that a block has unless its kernel asks for more
+WINDOW = (128 << 20) - 4 * KIB  # of addresses whose lines stay in the L2 cache
 DEFAULT = "sm_89"  # the newest whose every instruction runs
 
 
@@ -32,10 +34,15 @@ class Model:
     memory_clock: int  # kHz
     bus: int  # bits
 
+    @property
+    def has_clusters(self) -> bool:
+        """May a launch have clusters of more than one block?  Hopper and later."""
+        return self.capability >= (9, 0)
+
     def attributes(self) -> Mapping[Attribute, int]:
         """The value of every attribute that is not 0."""
         major, minor = self.capability
-        hopper, ampere = major >= 9, major >= 8
+        hopper, ampere = self.has_clusters, major >= 8
         return ALIKE | {
             Attribute.MULTIPROCESSOR_COUNT: self.multiprocessors,
             Attribute.MAX_THREADS_PER_MULTIPROCESSOR: self.threads,
@@ -58,6 +65,8 @@ class Model:
             Attribute.CLUSTER_LAUNCH: int(hopper),
             Attribute.TENSOR_MAP_ACCESS_SUPPORTED: int(hopper),
             Attribute.MULTICAST_SUPPORTED: int(hopper),
+            Attribute.MEM_SYNC_DOMAIN_COUNT: 4 if hopper else 1,
+            Attribute.MAX_ACCESS_POLICY_WINDOW_SIZE: WINDOW if ampere else 0,
         }
 
 
@@ -69,7 +78,7 @@ ALIKE = {
     Attribute.MAX_GRID_DIM_X: (1 << 31) - 1,
     Attribute.MAX_GRID_DIM_Y: 65535,
     Attribute.MAX_GRID_DIM_Z: 65535,
-    Attribute.MAX_SHARED_MEMORY_PER_BLOCK: 48 * KIB,
+    Attribute.MAX_SHARED_MEMORY_PER_BLOCK: SHARED,
     Attribute.TOTAL_CONSTANT_MEMORY: 64 * KIB,
     Attribute.WARP_SIZE: 32,
     Attribute.MAX_PITCH: (1 << 31) - 1,
@@ -163,4 +172,4 @@ def model_of(target: Target) -> str:
     return next((name for name in reversed(MODELS) if int(name.removeprefix("sm_")) <= target.number), next(iter(MODELS)))
 
 
-__all__ = ["DEFAULT", "MODELS", "Model", "model_of"]
+__all__ = ["DEFAULT", "MODELS", "SHARED", "Model", "model_of"]

@@ -19,7 +19,7 @@ from ptxvm.driver.kernel_clusters import KernelClusters
 from ptxvm.driver.kernel_facts import ModuleFacts
 from ptxvm.driver.launch_checks import exact_bounds
 from ptxvm.driver.memory import enter_variable
-from ptxvm.driver.models import Model
+from ptxvm.driver.models import SHARED, Model
 from ptxvm.driver.programs import loaded, result_of_ptx
 from ptxvm.driver.registers import registers
 from ptxvm.driver.results import DriverError, Result
@@ -131,7 +131,6 @@ class Kernel:
 
     def __init__(self, module: Module, kernel: api.Kernel) -> None:
         self.module, self.kernel = module, kernel
-        self.most_dynamic_shared = 48 * 1024
         self.carveout = -1
         self.clusters = KernelClusters(kernel.function)
         self.fitting: set[LaunchOptions] = set()  # options that passed the checks of a launch
@@ -151,6 +150,11 @@ class Kernel:
     def function(self) -> Function:
         """The entry function."""
         return self.kernel.function
+
+    @cached_property
+    def most_dynamic_shared(self) -> int:
+        """Bytes of dynamic shared memory that a block may have, until a client sets more (`cuda.h`, CUfunction_attribute)."""
+        return max(SHARED - self.shared, 0)
 
     @cached_property
     def bank(self) -> Bank:

@@ -9,6 +9,7 @@ from typing import Protocol
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.context import Context
 from ptxvm.driver.kernel_clusters import KernelClusters
+from ptxvm.driver.results import DriverError, Result
 from ptxvm.profile.occupancy import Multiprocessor, occupancy_limits
 
 WARP = 32
@@ -19,9 +20,12 @@ CLUSTERS = (1, 2, 4, 8, 16)
 class Kernel(Protocol):
     """What occupancy depends on."""
 
-    most_dynamic_shared: int
     carveout: int
     clusters: KernelClusters
+
+    @property
+    def most_dynamic_shared(self) -> int:
+        """Bytes of dynamic shared memory that a block may have."""
 
     @property
     def shared(self) -> int:
@@ -65,7 +69,12 @@ def multiprocessor(attribute: Callable[[Attribute], int], carveout: int = -1) ->
 
 
 def resident_clusters(context: Context, kernel: Kernel, threads: int, dynamic: int, size: int) -> int:
-    """Clusters of so many blocks that a context holds at once: a cluster stays in one group of multiprocessors (GPC)."""
+    """Clusters of so many blocks that a context holds at once: a cluster stays in one group of multiprocessors (GPC).
+
+    DriverError for more than one block on a device without clusters.
+    """
+    if size > 1 and not context.device.model.has_clusters:
+        raise DriverError(Result.INVALID_CLUSTER_SIZE, f"{context.device.name} has no clusters")
     blocks = resident_blocks(context.device.attribute, kernel, threads, dynamic)
     whole, rest = divmod(context.multiprocessors, GROUP)
     return whole * (GROUP * blocks // size) + rest * blocks // size
@@ -73,7 +82,7 @@ def resident_clusters(context: Context, kernel: Kernel, threads: int, dynamic: i
 
 def largest_cluster(context: Context, kernel: Kernel, threads: int, dynamic: int) -> int:
     """The size of the largest cluster that fits a context, or of those that the kernel requires."""
-    required, most = kernel.clusters.required, kernel.clusters.most
+    required, most = kernel.clusters.required, kernel.clusters.most if context.device.model.has_clusters else 1
     asked = (prod(required),) if required is not None else [size for size in CLUSTERS if size <= most]
     sizes = [size for size in asked if resident_clusters(context, kernel, threads, dynamic, size)]
     return max(sizes, default=0)

@@ -7,10 +7,13 @@ from ctypes import byref, c_int, c_uint, c_uint64, c_void_p
 
 import pytest
 
+from ptxvm.driver.models import MODELS
+from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import LaunchAttribute, LaunchConfig
 
 SUCCESS, INVALID_VALUE, NOT_PERMITTED, INVALID_CLUSTER_SIZE = 0, 1, 800, 912
-MUST_BE_SET, WIDTH, HEIGHT, DEPTH, NON_PORTABLE, POLICY = range(10, 16)  # CUfunction_attribute
+MAX_DYNAMIC = 8  # CUfunction_attribute
+MUST_BE_SET, WIDTH, HEIGHT, DEPTH, NON_PORTABLE, POLICY = range(10, 16)
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 PTX = b"""
@@ -27,7 +30,15 @@ PTX = b"""
 
 
 @pytest.fixture
-def kernel(cuda):
+def model(monkeypatch):
+    """Let the device be of another model; as long as a test runs."""
+    return lambda name: monkeypatch.setattr(session().driver.device(0), "model", MODELS[name])
+
+
+@pytest.fixture
+def kernel(cuda, model):
+    """A kernel on a device with clusters."""
+    model("sm_90")
     module = cuda.handle("cuModuleLoadData", PTX)
     return cuda.handle("cuModuleGetFunction", module, b"k")
 
@@ -60,6 +71,40 @@ def test_more_blocks_than_are_portable_must_be_allowed(cuda, kernel):
     assert launched(cuda, kernel, 16, 16, 1, 1) == SUCCESS
     cuda.cuOccupancyMaxPotentialClusterSize(byref(most), kernel, byref(config))
     assert most.value == 16
+
+
+@pytest.mark.parametrize("name", ["sm_75", "sm_80", "sm_86", "sm_89"])
+def test_devices_before_hopper_have_no_clusters(cuda, kernel, model, name):
+    """CUDA C++ Programming Guide, "Compute Capabilities": thread block clusters from 9.0 on.  They ran."""
+    model(name)
+    assert launched(cuda, kernel, 4, 1, 1, 1) == SUCCESS
+    assert launched(cuda, kernel, 4, 2, 1, 1) == INVALID_CLUSTER_SIZE
+    config, most = LaunchConfig((c_uint * 3)(16, 1, 1), (c_uint * 3)(32, 1, 1)), c_int()
+    cuda.cuOccupancyMaxPotentialClusterSize(byref(most), kernel, byref(config))
+    assert most.value == 1
+    of_two = LaunchAttribute(CLUSTER, 0)
+    ctypes.memmove(of_two.value, (c_uint * 3)(2, 1, 1), 12)
+    config.attributes, config.count = ctypes.addressof(of_two), 1
+    assert cuda.library.cuOccupancyMaxActiveClusters(byref(most), kernel, byref(config)) == INVALID_CLUSTER_SIZE
+    for each in (WIDTH, HEIGHT, DEPTH):
+        cuda.cuFuncSetAttribute(kernel, each, c_int(2))
+    assert launched(cuda, kernel, 4) == INVALID_CLUSTER_SIZE
+
+
+@pytest.mark.parametrize("declared", [4, 1024, 48 << 10])
+def test_variables_take_from_the_shared_memory_that_a_launch_may_add(cuda, declared):
+    """`cuda.h` at CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: the default is 48 KB less what the kernel declares."""
+    tile = b"    .shared .align 4 .b8 tile[%d]; .reg .b32 %%r; mov.b32 %%r, tile;" % declared
+    module = cuda.handle("cuModuleLoadData", PTX.replace(b"    .reg .b32 %r;", tile))
+    kernel, argument = cuda.handle("cuModuleGetFunction", module, b"k"), c_uint64(ctypes.addressof(cuda.cell))
+    most = attribute(cuda, kernel, MAX_DYNAMIC)
+    assert most == (48 << 10) - declared
+    for dynamic, result in ((most, SUCCESS), (most + 4, INVALID_VALUE)):
+        values = (c_void_p * 1)(ctypes.addressof(argument))
+        assert cuda.library.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, dynamic, None, values, None) == result
+    cuda.cuFuncSetAttribute(kernel, MAX_DYNAMIC, c_int((99 << 10) - declared))
+    assert attribute(cuda, kernel, MAX_DYNAMIC) == (99 << 10) - declared
+    cuda.cuCtxSynchronize()
 
 
 @pytest.mark.parametrize(("number", "status"), [(0, SUCCESS), (3, INVALID_VALUE), (15, INVALID_VALUE), (99, INVALID_VALUE)])

@@ -10,7 +10,7 @@ from ctypes import Array, addressof, byref, c_char, c_int, c_size_t, c_uint64
 import pytest
 
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.libcuda.calls.copies import NodeWork, copied
+from ptxvm.libcuda.calls.copies import Extent, NodeWork, copied
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties, Array3DDescriptor, Copy2D
 
 SUCCESS, INVALID_VALUE, NOT_SUPPORTED, UNIFIED, FLOAT, MIB, SIZE = 0, 1, 801, 4, 0x20, 1 << 20, 4096
@@ -84,10 +84,10 @@ def test_pending_work_reads_across_a_border_as_well(cuda, mapped, host):
     back, place = (c_char * SIZE)(), mapped + BORDERS[0, 1]
     assert cuda.library.cuMemcpyHtoD_v2(c_uint64(place), at(host), c_size_t(SIZE)) == SUCCESS
     work = copied(addressof(back), place, SIZE, (place,))
-    NodeWork(work, ((place, SIZE),))()
+    NodeWork(work, (Extent(place, SIZE, writing=False, allocated=True),))()
     assert back.raw == host.raw
     with pytest.raises(Fault, match="their memory was freed"):
-        NodeWork(work, ((place + 2 * PIECE, 2 * PIECE),))()
+        NodeWork(work, (Extent(place + 2 * PIECE, 2 * PIECE, writing=False, allocated=True),))()
 
 
 def test_memory_that_is_unmapped_is_copied_no_more(cuda, mapped, host):

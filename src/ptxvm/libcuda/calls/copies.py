@@ -11,6 +11,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver.context import Context
 from ptxvm.driver.cuda_arrays import CudaArray, Mipmapped
+from ptxvm.driver.host_pages import is_accessible
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
@@ -18,6 +19,7 @@ from ptxvm.libcuda.c_values import structure_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy2D, Copy3D, MemsetNode
 from ptxvm.machine.device import allocation_at
+from ptxvm.named_tuple import NamedTuple
 
 MEMCPY, MEMSET = 1, 2  # CUgraphNodeType
 HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4  # CUmemorytype
@@ -69,27 +71,41 @@ def put(handle: int, work: CopyOrFill, type: int = MEMCPY) -> None:
         stream.sync()
 
 
+class Extent(NamedTuple):
+    """Some bytes of a copy or a fill, in memory that is or was allocated, or in the host's own."""
+
+    address: int
+    size: int
+    writing: bool
+    allocated: bool  # ... when the copy was made
+
+    def is_there(self) -> bool:
+        """Is it still?"""
+        if self.allocated:
+            return session().driver.blocks.holds(self.address, self.size)
+        return is_accessible(self.address, self.size, writing=self.writing)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeWork:
     """A copy or a fill that runs when its memory may have been freed: as a node, or behind pending work."""
 
     work: CopyOrFill
-    extents: tuple[tuple[int, int], ...]  # the addresses and sizes in memory that was allocated when this was made
+    extents: tuple[Extent, ...]
 
     def __call__(self) -> None:
-        """Do it; a Fault where an allocation is gone, as kernels have one there."""
-        for address, size in self.extents:
-            if not session().driver.blocks.holds(address, size):
-                said = f"a copy or fill has {size} bytes at {address:#x}, and their memory was freed"
-                raise Fault("use-after-free", said, address=address, size=size)
+        """Do it; a Fault where memory is gone, as kernels have one there."""
+        for each in self.extents:
+            if not each.is_there():
+                said = f"a copy or fill has {each.size} bytes at {each.address:#x}, and their memory was freed"
+                raise Fault("use-after-free", said, address=each.address, size=each.size)
         self.work()
 
 
 def task(work: CopyOrFill, description: bytes = b"") -> FunctionTask:
     """A copy or a fill as a node of a graph, which a client may have described."""
     described = work.described()
-    extents = tuple(each for each in extents_of(described) if is_allocated(each[0]))
-    return FunctionTask(NodeWork(work, extents), description or bytes(described))
+    return FunctionTask(NodeWork(work, tuple(extents_of(described))), description or bytes(described))
 
 
 def is_allocated(address: int) -> bool:
@@ -97,8 +113,8 @@ def is_allocated(address: int) -> bool:
     return allocation_at(address) is not None or session().driver.blocks.find(address) is not None
 
 
-def extents_of(described: ctypes.Structure) -> list[tuple[int, int]]:
-    """The address and the size of each side of a copy, or of a fill, of at least one byte."""
+def extents_of(described: ctypes.Structure) -> list[Extent]:
+    """The bytes of each side of a copy, its target first, or of a fill, of at least one byte."""
     if isinstance(described, MemsetNode):
         rows = [Rectangle(described.target, described.pitch, described.height)]
         width, height, depth = described.width * described.element, described.height, 1
@@ -106,7 +122,10 @@ def extents_of(described: ctypes.Structure) -> list[tuple[int, int]]:
         c = cast("Copy3D", described)
         rows = [corner(c, side, c.width) for side in ("target", "source")]
         width, height, depth = c.width, c.height, c.depth
-    return [(each.start, extent(each, width, height, depth)) for each in rows] if width and height and depth else []
+    return [
+        Extent(each.start, extent(each, width, height, depth), writing=each is rows[0], allocated=is_allocated(each.start))
+        for each in (rows if width and height and depth else ())
+    ]
 
 
 def extent(rows: Rectangle, width: int, height: int, depth: int) -> int:
