@@ -11,6 +11,7 @@ which an address may have been stored.  Only a run can decide the object of such
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import field
 
 from ptxvm.algebra.state_space import Space
@@ -33,18 +34,26 @@ Origins = dict[Register, Origin]  # only registers that have been written
 
 @dataclass
 class EscapedOrigins:
-    """The origins of values that a program has stored to memory, and passed in the parameters of functions."""
+    """The origins of values that a program has stored to memory, and that functions take and give back.
+
+    What is in `.param` variables counts as taken.
+    """
 
     memory: Origin = NUMBER
     parameters: Origin = NUMBER
+    results: Origin = NUMBER
 
-    def put(self, origin: Origin, *, parameter: bool) -> None:
-        """Record a value that is stored or passed."""
-        stored = SEVERAL if isinstance(origin, Variable) else origin
-        if parameter:
-            self.parameters = together(self.parameters, stored)
-        else:
-            self.memory = together(self.memory, stored)
+    def store(self, origin: Origin) -> None:
+        """Record a value that is stored."""
+        self.memory = together(self.memory, _kept(origin))
+
+    def take(self, origin: Origin) -> None:
+        """Record a value that a function takes."""
+        self.parameters = together(self.parameters, _kept(origin))
+
+    def give_back(self, origin: Origin) -> None:
+        """Record a value that a function gives back in a register."""
+        self.results = together(self.results, _kept(origin))
 
 
 @dataclass
@@ -72,9 +81,14 @@ def of_program(functions: Iterable[Function]) -> dict[Function, Provenance]:
     escaped, before = EscapedOrigins(), None
     found: dict[Function, Provenance] = {}
     while before != escaped:
-        before = EscapedOrigins(escaped.memory, escaped.parameters)
+        before = copy(escaped)
         found = {function: origins(function, escaped) for function in every}
     return found
+
+
+def _kept(origin: Origin) -> Origin:
+    """What is known of a value that has been somewhere else."""
+    return SEVERAL if isinstance(origin, Variable) else origin
 
 
 def together(one: Origin, other: Origin) -> Origin:
@@ -163,24 +177,29 @@ class ProvenanceAnalysis:
 
     def leave(self, bound: Bound, known: Origins) -> None:
         """Record the origins that an instruction stores or passes on."""
+        escaped = self.escaped
         if bound.calls:
             if (callee := bound.callee()) is not None and callee.name == ALLOCATOR:
-                self.escaped.put(SEVERAL, parameter=True)
+                escaped.take(SEVERAL)
+                escaped.give_back(SEVERAL)
             for register in (r for node in bound.operands.values() for r in registers_in(node, bound)):
-                self.escaped.put(known.get(register, NUMBER), parameter=True)
+                escaped.take(known.get(register, NUMBER))
             return
         if reaches_memory(bound):
             for origin in values(bound, known):
-                self.escaped.put(origin, parameter=Space.PARAM in bound.summary.spaces)
+                if Space.PARAM in bound.summary.spaces:
+                    escaped.take(origin)
+                else:
+                    escaped.store(origin)
         if bound.i.of.ends:
             for each in self.function.signature.results:
                 if isinstance(each, Register):
-                    self.escaped.put(known.get(each, NUMBER), parameter=True)
+                    escaped.give_back(known.get(each, NUMBER))
 
     def result(self, bound: Bound, known: Origins) -> Origin:
         """The origin of the result of an instruction."""
         if bound.calls:
-            return self.escaped.parameters
+            return self.escaped.results
         if bound.summary.grows_stack:
             return SEVERAL
         if bound.summary.maps_cluster:  # an address in the memory of another CTA

@@ -39,7 +39,7 @@ class Routine:
             frozenset(provenance.followed) if provenance is not None else frozenset(),
             frozenset(provenance.several) if provenance is not None else frozenset(),
             provenance is not None and provenance.escaped.memory != NUMBER,
-            provenance is not None and provenance.escaped.parameters != NUMBER,
+            provenance is not None and (provenance.escaped.parameters, provenance.escaped.results) != (NUMBER, NUMBER),
             registers,
         )
         self.planes = None if following.nothing else Planes(function, self.slots, following, origins)

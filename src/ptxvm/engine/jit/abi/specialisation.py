@@ -66,3 +66,8 @@ class Specialisation(NamedTuple):
     def plain(self) -> bool:
         """Is the code that of a usual launch, which looks for nothing and counts nothing but instructions?"""
         return not (self.checks or self.metered or self.profiled or self.deferred) and self.cluster is None
+
+    @property
+    def passes_in_registers(self) -> bool:
+        """Are parameters of calls in registers?  A profile counts their loads and stores, and `init` looks at their bytes."""
+        return not self.profiled and "init" not in self.checks

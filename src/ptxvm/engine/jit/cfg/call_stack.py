@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.algebra.types import Type, u32
+from ptxvm.algebra.types import Type, u32, u64
 from ptxvm.engine.jit.abi.launch_record import UNBOUNDED_LOCAL
 from ptxvm.engine.jit.cfg.control_flow_graph import ControlFlowGraph
 from ptxvm.engine.jit.cfg.nodes import Frame, Node
@@ -38,7 +38,7 @@ def _most_saved(graph: ControlFlowGraph) -> dict[Frame, int]:
     most: dict[Frame, int] = {}
     for node in graph.nodes:
         if node.calls:
-            most[node.frame.root] = max(most.get(node.frame.root, 0), saved_size(spilled_registers(node)))
+            most[node.frame.root] = max(most.get(node.frame.root, 0), saved_size(spilled_registers(graph, node)))
     return most
 
 
@@ -52,14 +52,17 @@ def entry_size(type: Type) -> int:
     return max(8, type.bytes)
 
 
-def spilled_registers(node: Node) -> list[tuple[Key, Type]]:
-    """The registers that a call spills, with their types."""
+def spilled_registers(graph: ControlFlowGraph, node: Node) -> list[tuple[Key, Type]]:
+    """The registers that a call spills, with their types, and their marks."""
     found: list[tuple[Key, Type]] = []
     frame: Frame | None = node.frame
     while frame is not None:
         for register in frame.body.registers:
-            if node.spilled >> register.index + frame.registers & 1:
-                found += [((register.index + frame.registers, part), register.type) for part in range(register.count)]
+            number = register.index + frame.registers
+            if node.spilled >> number & 1:
+                found += [((number, part), register.type) for part in range(register.count)]
+                if number in graph.marks:
+                    found.append(((graph.marks[number], 0), u64))
         if frame.extra is not None:
             found.append(((frame.extra, 0), u32))
         frame = frame.parent

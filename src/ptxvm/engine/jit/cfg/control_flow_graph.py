@@ -82,12 +82,15 @@ class ControlFlowGraph:
                 node.successors.remove(node.wait)
 
     def _bound_accesses(self) -> None:
-        """Find the variables of accesses; pointers to one of several have marks, but in functions that stand once."""
-        standing = {frame.body for frame in self.frames if frame.root.shared}
-        self.bounded = pointer_marks.bounded_accesses((frame.body for frame in self.frames), standing)
+        """Find the variables of accesses; pointers to one of several have marks."""
+        self.bounded = pointer_marks.bounded_accesses((frame.body for frame in self.frames), self._entered)
         frames = ((frame.body, frame.registers) for frame in self.frames)
         self.marks.update(pointer_marks.numbered(self.bounded, frames, self.count))
         self.count += len(self.marks)
+
+    def _entered(self, call: Bound) -> list[Function]:
+        """The functions that a call may enter, as their code is written."""
+        return [self._body(each) for each in call_targets.callees(self.image, call)]
 
     def repeats(self, node: Node) -> bool:
         """Is the node part of a loop?"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache, cached_property, partial
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
@@ -108,6 +109,12 @@ class KernelAnalysis:
         functions = list(called(self.image, self.function))
         once = self.unbounded or self.graph(general=False).shared  # their variables lie where a register of the thread says
         return 0 if once and len(functions) > 1 else requirements.local_grain(list(map(self._body, functions)))
+
+    @cached_property
+    def makes_local_generic(self) -> bool:
+        """Does it, or a function that it calls, make generic addresses of local memory?"""
+        functions = called(self.image, self.function)
+        return any(bound.summary.generic_of is Space.LOCAL for each in functions for bound in self._body(each).instructions)
 
     @cached_property
     def grows_stack(self) -> bool:

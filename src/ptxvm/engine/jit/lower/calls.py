@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -22,9 +22,10 @@ from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.memory import local_marks
 from ptxvm.engine.jit.memory.memory import Memory
-from ptxvm.engine.jit.node import stack
+from ptxvm.engine.jit.node import marked_values, stack
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Argument, Call, Result
+from ptxvm.engine.jit.node.register_shapes import Key
 from ptxvm.machine.builtins import Function as DeviceFunction
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
@@ -47,11 +48,30 @@ def call(at: NodeBuilder, bound: Bound, action: Call) -> bool:
         stack.check(at, bound, last, stack.Overflow(f"the call of '{callee.function.name}'", at.kernel.stack_size))
     if callee.extra is not None:
         at.assign((callee.extra, 0), u32, Value(at.alg, u32, Affine(0)))
-    values = argument_values(at, bound, callee, action.arguments)
+    passed = Passed.of(at, bound, callee, action.arguments)
     local_marks.forget(at, callee)
-    for formal, value in zip(callee.body.signature.parameters, values, strict=False):
-        assign(at, bound, callee, formal, value)
+    passed.assign(at, bound, callee)
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The values of the arguments of a call, and the marks of those that are pointers with marks, by their registers."""
+
+    values: Sequence[list[Value]]
+    marks: Mapping[Key, Value]
+
+    @staticmethod
+    def of(at: NodeBuilder, bound: Bound, callee: Frame, arguments: Sequence[Argument]) -> Passed:
+        """Those of a call."""
+        marks = marked_values.moved(at, at.node.frame, arguments, callee, callee.body.signature.parameters)
+        return Passed(argument_values(at, bound, callee, arguments), marks)
+
+    def assign(self, at: NodeBuilder, bound: Bound, callee: Frame) -> None:
+        """Assign them to the parameters of the function."""
+        for formal, value in zip(callee.body.signature.parameters, self.values, strict=False):
+            assign(at, bound, callee, formal, value)
+        marked_values.assign(at, self.marks)
 
 
 def argument_values(at: NodeBuilder, bound: Bound, callee: Frame, arguments: Sequence[Argument]) -> list[list[Value]]:
@@ -68,15 +88,14 @@ def out_of_line(at: NodeBuilder, bound: Bound, action: Call) -> None:
         refuse_addresses(at, bound, action.pointer)
     for callee, back in at.node.calls:
         chosen = None if action.pointer is None else action.pointer.eq(address(at, callee.function))
-        held.append((callee, back, chosen, argument_values(at, bound, callee, action.arguments)))
-    kept = call_stack.spilled_registers(at.node)
+        held.append((callee, back, chosen, Passed.of(at, bound, callee, action.arguments)))
+    kept = call_stack.spilled_registers(at.kernel.graph, at.node)
     first = stack.end(at, at.node.frame)
-    for callee, back, chosen, values in held:
+    for callee, back, chosen, passed in held:
         at.guard = guard if chosen is None else chosen.raw if guard is None else at.alg.integer("and", pred, guard, chosen.raw)
         stack.push(at, bound, kept, (callee, back), first)
         local_marks.forget(at, callee)
-        for formal, value in zip(callee.body.signature.parameters, values, strict=False):
-            assign(at, bound, callee, formal, value)
+        passed.assign(at, bound, callee)
         action.targets.append((at.guard, callee.at[0]))
     at.guard = guard
 
@@ -117,11 +136,13 @@ def copy_results(at: NodeBuilder, callee: Frame) -> None:
     targets = bound.results()
     pairs = list(zip(callee.body.signature.results, targets, strict=False))
     values = [None if t is None else actual_value(at, bound, callee, formal, t) for formal, t in pairs]
+    marks = marked_values.moved(at, callee, [formal for formal, _ in pairs], at.node.frame, targets)
     if callee.shared:
-        stack.pop(at, call_stack.spilled_registers(at.node))
+        stack.pop(at, call_stack.spilled_registers(at.kernel.graph, at.node))
     for (_, target), value in zip(pairs, values, strict=True):
         if value is not None:
             assign(at, bound, at.node.frame, target, value)
+    marked_values.assign(at, marks)
 
 
 def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Argument, formal: Register | Variable) -> list[Value]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, u32, u64
+from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import (
@@ -47,6 +47,10 @@ class Bounds:
         mbarrier_checks.spared(self.at, access, space, raw, self.addressing, size)
         span = self.span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
+        if space is Space.GENERIC and self.at.kernel.reaches_local_anywhere:
+            self._check_apart(site, raw, size)
+            variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
+            return self.addressing.pointer(space, raw) if isinstance(raw, Affine) and not raw.terms else ""
         if self.at.kernel.tagged and space not in WINDOWS and self._is_anywhere(raw):
             self._compare_in_turns(site, space, raw, size)
             variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
@@ -67,6 +71,34 @@ class Bounds:
         if self.at.kernel.shadow is not None:
             check = ShadowCheck(self.at, self.addressing, self.at.kernel.shadow, in_cluster=self.in_cluster)
             check.check(site, space, raw, size, self.access)
+
+    def _check_apart(self, site: int, raw: Raw, size: int) -> None:
+        """Check lanes that reach their own local memory apart from the others: it has marks in place of tags."""
+        at, code, word = self.at, self.code, f"i{self.width}"
+        at.needs_local()
+        offset = self.alg.integer("sub", u64, raw, self.addressing.base(Space.LOCAL))
+        inside = self.alg.compare("le", u64, offset, Affine(at.kernel.stack_size - size))
+        aligned = self.alg.compare("eq", u64, self.alg.integer("and", u64, offset, Affine(size - 1)), Affine(0))
+        lanes = at.active_vector()
+        own = code.mask_bits(self.alg.vector(pred, self.alg.integer("and", pred, inside, aligned)))
+        active = "-1" if lanes is None else code.mask_bits(lanes)
+        own = code.emit(f"and {word} {own}, {active}")
+        others = code.emit(f"xor {word} {own}, {active}")
+        for some, reached, place in ((own, Space.LOCAL, offset), (others, Space.GENERIC, raw)):
+            there, onward = code.label(), code.label()
+            code.branch(code.emit(f"icmp ne {word} {some}, 0"), there, onward, likely=None)
+            with code.scope():
+                code.block(there)
+                with at.among(self._lanes(some)):
+                    if reached is Space.LOCAL:
+                        self._check_tags(site, reached, place, size)
+                    elif self._is_anywhere(place):
+                        self._compare_in_turns(site, reached, place, size)
+                    else:
+                        self._compare(site, reached, place, size)
+                        self._check_tags(site, reached, place, size)
+                code.jump(onward)
+            code.block(onward)
 
     def _compared_together(self, space: Space, raw: Raw, size: int) -> bool:
         """Is the access covered by a check of the window, or of its variable, that other accesses of the node share?"""

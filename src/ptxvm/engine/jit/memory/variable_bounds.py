@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u32, u64
-from ptxvm.algebra.value import Value
+from ptxvm.algebra.value import Value, select
 from ptxvm.analysis.program import Bound
+from ptxvm.analysis.provenance import SPACES
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
 from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.memory.addressing import Addressing
@@ -72,9 +73,9 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, r
         _check_mark(at, addressing, bound, space, raw, size)
         return
     begin, room = found
-    frame, variable = at.node.frame, at.kernel.graph.bounded.certain[bound]
-    if frame.root.shared and at.kernel.image.locate(variable, frame.function)[0].in_frame:
-        raw = at.alg.integer("sub", u64, raw, stack.start(at, frame).raw)
+    variable = at.kernel.graph.bounded.certain[bound]
+    if marked_values.in_placed_frame(at, variable):
+        raw = at.alg.integer("sub", u64, raw, stack.start(at, at.node.frame).raw)
     if space is Space.GENERIC:
         offset, type = at.alg.integer("sub", u64, raw, addressing.base(variable.space)), u64
     else:
@@ -86,17 +87,20 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, r
 
 def _check_mark(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, raw: Raw, size: int) -> None:
     """Suspect an access that leaves the variable that the mark of its pointer tells of."""
-    found = marked_values.of_access(at, bound)
-    if found is None or space not in (Space.GENERIC, found[1]):
+    mark, spaces = marked_values.of_access(at, bound), sorted(at.kernel.graph.bounded.spaces)
+    if mark is None or not spaces or space not in (Space.GENERIC, *SPACES):
         return
-    mark, held = found
+    own = (mark & marked_values.IN_LOCAL).ne(0)
     if space is Space.GENERIC:
-        raw = at.alg.integer("sub", u64, raw, addressing.base(held))
+        bases: list[Value] = [Value(at.alg, u64, addressing.base(each)) for each in spaces]
+        base = bases[0] if len(bases) == 1 else select(own, *bases)
+        first: Value = Value(at.alg, u64, raw) - base
+        good = first <= OFFSETS
     else:
-        raw = at.alg.cast("resize", u32, u64, at.alg.cast("resize", u64, u32, raw, "rn"), "rn")
-    first: Value = Value(at.alg, u64, raw)
-    begin, end = mark & OFFSETS, mark >> OFFSETS.bit_length()
-    within = first.compare("ge", begin) & (first <= OFFSETS) & (first + size).compare("le", end)
+        first = Value(at.alg, u64, at.alg.cast("resize", u32, u64, at.alg.cast("resize", u64, u32, raw, "rn"), "rn"))
+        good = own if space is Space.LOCAL else ~own
+    begin, end = mark & (marked_values.IN_LOCAL - 1), mark >> marked_values.END
+    within = good & first.compare("ge", begin) & (first + size).compare("le", end)
     free = mark.eq(marked_values.NUMBER) | mark.eq(marked_values.LOST)
     barrier_epochs.suspect_if(at, (~(within | free)).raw)
 

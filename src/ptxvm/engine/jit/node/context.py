@@ -317,6 +317,11 @@ class KernelContext:
         return self.shadow is not None and self.shadow.tags
 
     @property
+    def reaches_local_anywhere(self) -> bool:
+        """May a generic address be one of local memory, which has no tags?"""
+        return self.tagged and not self.local_grain and self.analysis.makes_local_generic
+
+    @property
     def polls(self) -> bool:
         """Does instrumented code test phases of mbarriers?  Then warps of a CTA yield to each other."""
         return self.shadow is not None and self.analysis.polls

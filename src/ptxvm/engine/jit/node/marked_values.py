@@ -1,13 +1,14 @@
 """Marks of pointers: beside a value, of which variable it is an address (`cfg.pointer_marks`).
 
-A mark is a word of 64 bits: where the variable begins in its window, and, in the upper half, where it ends.  It is NUMBER for
-what is no address, and LOST for what was made of addresses and is none.  The rules are those of the exact checker
-(`engine.interp.shadow_algebra`): an address plus or minus a number is one of the same variable, and so on.
+A mark is a word of 64 bits: where the variable begins in its window, with a bit that tells which window, and, in the upper
+half, where it ends.  It is NUMBER for what is no address, and LOST for what was made of addresses and is none.  The rules are
+those of the exact checker (`engine.interp.shadow_algebra`): an address plus or minus a number is one of the same variable, and
+so on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u64
@@ -15,9 +16,11 @@ from ptxvm.algebra.value import Algebra, Rounding, Value, select
 from ptxvm.analysis.flow import registers_in, variables_in
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.provenance import SPACES, WORD, reaches_memory, written
-from ptxvm.analysis.symbols import Variable
+from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.dataclass import dataclass
+from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
+from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.operands import Operands
 from ptxvm.engine.jit.node.register_shapes import Key
@@ -28,6 +31,8 @@ from ptxvm.machine.image import Placement
 from ptxvm.syntax import tree
 
 NUMBER, LOST = 0, 1
+END = 32  # the first bit of the end of a variable
+IN_LOCAL = 1 << 31  # the variable is in local memory, else in shared memory
 JOINING = frozenset({"add", "and", "or"})
 SHIFTS = frozenset({"shl", "shr"})
 
@@ -125,7 +130,7 @@ class MarkedValues:
     def results(self) -> dict[Key, Value]:
         """The marks of its results, by the keys of their registers; nothing where these need no mark."""
         keys = [self.at.key(each)[0] for each in written(self.bound)]
-        if self.marks.keys().isdisjoint(keys):
+        if self.bound.calls or self.marks.keys().isdisjoint(keys):
             return {}
         i, none = self.bound.i, Value(self.at.alg, u64, self.at.alg.const(u64, NUMBER))
         if reaches_memory(self.bound):
@@ -160,8 +165,7 @@ class MarkedValues:
         variable = next((each for each in variables_in(node, self.bound) if each.space in SPACES), None)
         if variable is None:
             return None
-        begin = begin_of(self.at, variable)
-        return Value(self.at.alg, u64, self.at.alg.const(u64, begin | begin + variable.size << 32))
+        return _of_variable(self.at, variable)
 
 
 def begin_of(at: NodeBuilder, variable: Variable) -> int:
@@ -171,13 +175,44 @@ def begin_of(at: NodeBuilder, variable: Variable) -> int:
     return begin + (frame.offset if where is Placement.FRAME else 0)
 
 
-def of_access(at: NodeBuilder, bound: Bound) -> tuple[Value, Space] | None:
-    """The mark of the pointer of an access, and the space of the variables it may point to; None where it is not followed."""
-    found = at.kernel.graph.bounded.marked.get(bound)
-    if found is None:
-        return None
-    pointer, space = found
-    return at.slot((at.kernel.graph.marks[at.key(pointer)[0]], 0), u64), space
+def _of_variable(at: NodeBuilder, variable: Variable) -> Value:
+    """The mark of the address of a variable."""
+    begin, space = begin_of(at, variable), IN_LOCAL if variable.space is Space.LOCAL else 0
+    fixed: Value = Value(at.alg, u64, at.alg.const(u64, begin | space | begin + variable.size << END))
+    if not in_placed_frame(at, variable):
+        return fixed
+    start = stack.start(at, at.node.frame)
+    return fixed + start + (start << END)
+
+
+def in_placed_frame(at: NodeBuilder, variable: Variable) -> bool:
+    """Is it in a frame that a run places?"""
+    frame = at.node.frame
+    return frame.root.shared and at.kernel.image.locate(variable, frame.function)[0].in_frame
+
+
+def of_access(at: NodeBuilder, bound: Bound) -> Value | None:
+    """The mark of the pointer of an access; None where it is not followed."""
+    pointer = at.kernel.graph.bounded.marked.get(bound)
+    return at.slot((at.kernel.graph.marks[at.key(pointer)[0]], 0), u64) if pointer is not None else None
+
+
+def moved(at: NodeBuilder, source: Frame, given: Iterable[object], target: Frame, taken: Iterable[object]) -> dict[Key, Value]:
+    """The marks of what a call passes from one frame to another, by the keys of their registers."""
+    graph, found = at.kernel.graph, dict[Key, Value]()
+    for one, other in zip(given, taken, strict=False):
+        mark = graph.marks.get(graph.number(other, target)) if isinstance(other, Register) else None
+        if mark is not None:
+            own = graph.marks.get(graph.number(one, source)) if isinstance(one, Register) else None
+            none = Value(at.alg, u64, at.alg.const(u64, NUMBER))
+            found[mark, 0] = none if own is None else at.slot((own, 0), u64)
+    return found
+
+
+def assign(at: NodeBuilder, marks: Mapping[Key, Value]) -> None:
+    """Give pointers their marks."""
+    for key, mark in marks.items():
+        at.assign(key, u64, mark)
 
 
 def _marked(algebra: MarkAlgebra, value: OperandValue, mark: Value | None) -> OperandValue:

@@ -32,7 +32,11 @@ class Translation:
         """The version that runs first; it makes the others."""
         wanted = self.wanted
         analysis = KernelAnalysis(
-            self.image, wanted.function, ordered=wanted.profiled, deferred=wanted.deferred, registers=wanted.plain
+            self.image,
+            wanted.function,
+            ordered=wanted.profiled,
+            deferred=wanted.deferred,
+            registers=wanted.passes_in_registers,
         )
         if wanted.profiled and analysis.graph(general=False).shared:
             raise Uncounted("functions whose code stands once for many calls, as of recursion")

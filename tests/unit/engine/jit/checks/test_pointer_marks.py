@@ -67,7 +67,7 @@ WRONG = {
 def findings(body, engine="jit", check=("memory",), block=64):
     text = f"{HEAD} {body} st.global.u32 [%rd1], %r8; ret; }}"
     kernel = ptxvm.load(text).kernel()
-    return [str(each) for each in kernel.launch(1, block, [np.zeros(1, np.uint32), 3], engine=engine, check=check).findings]
+    return [str(each) for each in kernel.launch(1, block, [np.zeros(block, np.uint32), 3], engine=engine, check=check).findings]
 
 
 @pytest.mark.parametrize("check", [("memory",), ("memory", "sync")])
@@ -100,3 +100,120 @@ def test_what_marks_do_not_follow_is_left_to_the_exact_checker(way, caplog):
     space = "local" if "alloca" in way else "shared"
     assert findings(f"{CHOSEN} {way} ld.{space}.u32 %r8, [%r5+12];", block=32) == []
     assert f"only a run tells which object the address of 'ld.{space}.u32' belongs to" in caplog.text
+
+
+# ── through calls ───────────────────────────────────────────────────────────────────────
+
+TAKES = {"param": ".param .b64 p, .param .b64 q, .param .b32 n", "reg": ".reg .b64 p, .reg .b64 q, .reg .b32 n"}
+FUNCTIONS = """
+.func ({space} .b32 o) read({takes})
+{{
+    .reg .b32 %v; .reg .b64 %p;
+    {p}; ld.u32 %v, [%p+28]; {o_is_v}; ret;
+}}
+.func ({space} .b64 o) second({takes})
+{{
+    .reg .b64 %p;
+    {q}; {o_is_p}; ret;
+}}
+.func ({space} .b32 o) turns({takes})
+{{
+    .local .align 16 .b8 z[32];
+    .reg .pred %q; .reg .b32 %n, %v, %w; .reg .b64 %p, %o, %z;
+    {p}; {other}; {n};
+    mov.u64 %z, z; st.local.u32 [%z+{LAST}], %n; cvta.local.u64 %z, %z;
+    mov.u32 %w, 0; setp.eq.u32 %q, %n, 0; @%q bra DONE; sub.u32 %n, %n, 1;
+    {again}
+DONE: ld.u32 %v, [%p+28]; add.u32 %w, %w, %v; ld.u32 %v, [%z+{LAST}]; add.u32 %w, %w, %v; {o_is_w}; ret;
+}}
+"""
+BY_PARAM = (
+    "{{ .param .b64 a0; .param .b64 a1; .param .b32 a2; .param .{type} r; st.param.b64 [a0], {p}; st.param.b64 [a1], {q};"
+)
+BY_PARAM += " st.param.b32 [a2], {n}; {before} call (r), {target}, (a0, a1, a2){behind}; ld.param.{type} {result}, [r]; }}"
+BY_REGISTER = "{{ {before} call ({result}), {target}, ({p}, {q}, {n}){behind}; }}"
+
+
+def called(passes, function, result, p, q, n="%r9", *, pointer=False):
+    """A call, by name or through a pointer."""
+    type = "b64" if function == "second" else "b32"
+    formals = ", ".join(f".{passes} .{each} _" for each in ("b64", "b64", "b32"))
+    before = f"mov.u64 %d5, {function}; P: .callprototype (.{passes} .{type} _) _ ({formals});" if pointer else ""
+    target, behind = ("%d5", ", P") if pointer else (function, "")
+    form = BY_PARAM if passes == "param" else BY_REGISTER
+    return form.format(type=type, result=result, p=p, q=q, n=n, target=target, before=before, behind=behind)
+
+
+def functions(passes, last=28):
+    """The functions, whose parameters and results are in `.param` variables or in registers."""
+    names = {"p": "b64 %p, {}p{}", "q": "b64 %p, {}q{}", "other": "b64 %o, {}q{}", "n": "b32 %n, {}n{}"}
+    opened, move = (("[", "]"), "ld.param.") if passes == "param" else (("", ""), "mov.")
+    given = {key: move + each.format(*opened) for key, each in names.items()}
+    store = "st.param.{} [o], %{}" if passes == "param" else "mov.{} o, %{}"
+    results = {f"o_is_{each}": store.format("b64" if each == "p" else "b32", each) for each in "vwp"}
+    again = called(passes, "turns", "%w", "%o", "%p", "%n")
+    return FUNCTIONS.format(space=f".{passes}", takes=TAKES[passes], LAST=last, again=again, **given, **results)
+
+
+POINTERS = "mov.u64 %d0, a; cvta.shared.u64 %d0, %d0; mov.u64 %d1, b; cvta.shared.u64 %d1, %d1;"
+POINTERS += "mov.u64 %d2, y; cvta.local.u64 %d2, %d2; st.local.u32 [y+28], %r1;"
+# of each the function that is called, what goes on behind it, and its arguments: where they are right, and where they are not
+THROUGH_CALLS = {
+    "passed": ("read", "", ("%d0", "%d0"), ("%d3", "%d0")),
+    "local, or shared": ("read", "", ("%d4", "%d0"), ("%d3", "%d0")),
+    "given back": ("second", "ld.u32 %r8, [%d5+28];", ("%d0", "%d1"), ("%d0", "%d3")),
+    "exchanged in calls of itself": ("turns", "", ("%d0", "%d1"), ("%d0", "%d3")),
+}
+
+
+def finds(name, passes, *, wrong, last=28, engine="jit", pointer=False):
+    function, then, right, not_right = THROUGH_CALLS[name]
+    given = not_right if wrong else right
+    body = f"{POINTERS} add.u64 %d3, %d1, 4; selp.u64 %d4, %d0, %d2, %p1;"
+    if wrong and function != "turns":
+        body += called(passes, "read", "%r8", "%d0", "%d0")
+    body += called(passes, function, "%d5" if function == "second" else "%r8", *given, pointer=pointer) + then
+    text = f"{HEAD.replace('.visible', functions(passes, last) + '.visible')} {body} st.global.u32 [%rd1], %r8; ret; }}"
+    kernel = ptxvm.load(text).kernel()
+    return [str(each) for each in kernel.launch(1, 64, [np.zeros(1, np.uint32), 3], engine=engine, check="memory").findings]
+
+
+@pytest.mark.parametrize("pointer", [False, True])
+@pytest.mark.parametrize("passes", ["param", "reg"])
+@pytest.mark.parametrize("name", THROUGH_CALLS)
+def test_pointers_are_followed_through_calls(name, passes, pointer, quick):
+    assert finds(name, passes, wrong=False, pointer=pointer) == []
+    assert quick()
+
+
+@pytest.mark.parametrize("pointer", [False, True])
+@pytest.mark.parametrize("passes", ["param", "reg"])
+@pytest.mark.parametrize("name", THROUGH_CALLS)
+def test_what_leaves_its_variable_in_a_function_is_found(name, passes, pointer, quick):
+    found = finds(name, passes, wrong=True, pointer=pointer)
+    assert not quick()
+    assert any("byte 32 of 'b', which has 32 bytes" in each for each in found), found
+    assert found == finds(name, passes, wrong=True, engine="interp", pointer=pointer)
+
+
+def test_the_variable_of_a_call_is_its_own(quick):
+    found = finds("exchanged in calls of itself", "param", wrong=False, last=32)
+    assert any("byte 32 of 'z', which has 32 bytes" in each for each in found), found
+    assert not quick()
+
+
+@pytest.mark.parametrize("check", ["race", "init"])
+def test_generic_addresses_of_local_memory_are_looked_at(check, quick):
+    body = "st.local.u32 [y], %r1; mov.u64 %d2, y; cvta.local.u64 %d2, %d2; mov.u64 %d0, a; cvta.shared.u64 %d0, %d0;"
+    body += "setp.eq.u32 %p3, %r1, 0; @%p3 st.shared.u32 [a+4], %r9; bar.sync 0;"
+    body += "selp.u64 %d3, %d2, %d0, %p1; @!%p1 add.u64 %d3, %d3, 4; ld.u32 %r8, [%d3]; mad.wide.u32 %rd1, %r1, 4, %rd1;"
+    assert findings(body, check=(check,)) == []
+    assert quick()
+
+
+def test_an_unwritten_byte_of_local_memory_is_found_by_a_generic_address(quick):
+    body = "st.local.u32 [y], %r1; mov.u64 %d2, y; cvta.local.u64 %d2, %d2; @%p1 add.u64 %d2, %d2, 4; ld.u32 %r8, [%d2];"
+    found = findings(body, check=("init",))
+    assert any("uninitialised-read" in each for each in found), found
+    assert not quick()
+    assert found == findings(body, "interp", check=("init",))
