@@ -298,37 +298,72 @@ class ShadowCheck(CellVectors):
     def _strong_lanes(self, raw: Raw, access: Access) -> None:
         """Check strong accesses, which do not suspect others of their kind."""
         self.shadow.scheduled = True
-        scope, alone = access.scope or Scope.SYS, self.at.kernel.cluster_size == 1
+        scope, one_cta = access.scope or Scope.SYS, self.at.kernel.cluster_size == 1
         within = scope not in WIDE and not self.own and not self.in_cluster
-        if within and not alone:
+        if within and not one_cta:
             self.shadow.doubts.add(f"strong accesses of scope .{scope} outside shared memory in a cluster")
-        elif scope is Scope.CTA and not alone and access.mbarrier is None:
+        elif scope is Scope.CTA and not one_cta and access.mbarrier is None:
             self.shadow.doubts.add("strong accesses of scope .cta in a cluster, to which those of other CTAs are weak")
-        code, mask, count = self.code, self.at.active_vector(), self.width
-        llvm, kind = f"<{count} x i32>", STRONG + access.element.bit_length() + (WITHIN_CTA if within else 0)
-        mine = self.order.mine(range(count))
+        kind = STRONG + access.element.bit_length() + (WITHIN_CTA if within else 0)
         for n in range(self.cells):
             cells = self._cells(raw, n)
-            wrote = self.at.gather("i32", cells, mask)
-            if not self.shadow.race:
-                self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
-                if access.verb is not Verb.READ:
-                    self.at.scatter("i32", self.every(count, "0"), cells, mask)
-                continue
-            low = code.emit(f"and {llvm} {wrote}, {self.every(count, str(EPOCH - 1))}")
-            other = code.emit(f"icmp ne {llvm} {low}, {self.every(count, str(kind))}")
-            if self.at.kernel.logs_copies:
-                under_way = code.emit(f"icmp uge {llvm} {wrote}, {self.every(count, str(PENDING))}")
-                other = code.emit(f"or <{count} x i1> {other}, {under_way}")
-            unordered = self.order.strong_unordered(count, wrote, within=within)
-            self._suspect(count, code.emit(f"and <{count} x i1> {other}, {unordered}"), mask)
-            if within:
-                self._suspect(count, self.order.of_another_cta(count, wrote), mask)
-            if self.shadow.init and access.verb is not Verb.WRITE:
-                self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self.every(count, str(NEVER))}"), mask)
-            read = self.at.gather("i32", self._reads(cells, count), mask)
-            self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
-            self.at.scatter("i32", self.order.strong(count, wrote, kind), cells, mask)
+            if self.shadow.race:
+                self._strong_cells(cells, access, kind, within=within)
+            else:
+                self._given_cells(cells, access)
+
+    def _given_cells(self, cells: str, access: Access) -> None:
+        """Check that a cell of each lane has a value; after a write it has one."""
+        count, mask = self.width, self.at.active_vector()
+        wrote = self.at.gather("i32", cells, mask)
+        self._suspect(count, self._suspicious(count, wrote, None, writes=True), mask)
+        if access.verb is not Verb.READ:
+            self.at.scatter("i32", self.every(count, "0"), cells, mask)
+
+    def _strong_cells(self, cells: str, access: Access, kind: int, *, within: bool) -> None:
+        """Check a cell of each lane against other accesses."""
+        code, count, mask, llvm = self.code, self.width, self.at.active_vector(), self.type(self.width)
+        wrote, read = (self.at.gather("i32", each, mask) for each in (cells, self._reads(cells, count)))
+        mine = self.order.mine(range(count))
+        low = code.emit(f"and {llvm} {wrote}, {self.every(count, str(EPOCH - 1))}")
+        other = code.emit(f"icmp ne {llvm} {low}, {self.every(count, str(kind))}")
+        if self.at.kernel.logs_copies:
+            under_way = code.emit(f"icmp uge {llvm} {wrote}, {self.every(count, str(PENDING))}")
+            other = code.emit(f"or <{count} x i1> {other}, {under_way}")
+        unordered = self.both(count, other, self.order.strong_unordered(count, wrote, within=within))
+        readers, marker = self._suspicious(count, read, mine, writes=False), self.order.alone(kind)
+        if marker:
+            other = code.emit(f"icmp ne {llvm} {read}, {self.every(count, marker)}")
+            unordered, readers = self.both(count, unordered, other), self.both(count, readers, other)
+        for wrong in (unordered, readers):
+            self._suspect(count, wrong, mask)
+        if within:
+            self._suspect(count, self.order.of_another_cta(count, wrote), mask)
+        if self.shadow.init and access.verb is not Verb.WRITE:
+            self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self.every(count, str(NEVER))}"), mask)
+        made = self.order.strong(count, wrote, kind)
+        if marker and access.verb is not Verb.UPDATE:
+            self._leave_alone(cells, (wrote, read), (made, mine, marker))
+        else:
+            self.at.scatter("i32", made, cells, mask)
+
+    def _leave_alone(self, cells: str, before: tuple[str, str], after: tuple[str, str, str]) -> None:
+        """Leave the tags of strong loads or stores; a cell that only one thread has accessed gets its tag, and a marker.
+
+        So its weak loads are right.  Lanes of one access that share a cell are several threads.
+        """
+        code, count, mask = self.code, self.width, self.at.active_vector()
+        llvm, bits = self.type(count), self.type(count, "i1")
+        (wrote, read), (made, mine, marker) = before, after
+        now, marked = self.every(count, self.order.now()), self.every(count, marker)
+        unused = self.both(count, *(code.emit(f"icmp ult {llvm} {tag}, {now}") for tag in before))
+        again = self.both(count, code.emit(f"icmp eq {llvm} {wrote}, {mine}"), code.emit(f"icmp eq {llvm} {read}, {marked}"))
+        single = code.emit(f"or {bits} {unused}, {again}")
+        self.at.scatter("i32", code.emit(f"select {bits} {single}, {llvm} {mine}, {llvm} {made}"), cells, mask)
+        single = single if mask is None else self.both(count, single, mask)
+        self.at.scatter("i32", marked, self._reads(cells, count), single)
+        lost = self.both(count, single, code.emit(f"icmp ne {llvm} {self.at.gather('i32', cells, mask)}, {mine}"))
+        self.at.scatter("i32", made, cells, lost)
 
     # ── rules ───────────────────────────────────────────────────────────────────────────
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import cta_clocks
-from ptxvm.engine.jit.memory.tags import EPOCH, MANY
+from ptxvm.engine.jit.memory.tags import ALONE, EPOCH, MANY
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
 
@@ -65,6 +65,13 @@ class TagOrder(CellVectors, ABC):
     @abstractmethod
     def strong(self, count: int, wrote: str, kind: int) -> str:
         """The new tag of a strong write of some kind; that of the first CTA stays, since no other is ordered after it."""
+
+    def alone(self, kind: int) -> str:
+        """The tag of reads that says that the tag of a write is of strong accesses of a kind by its thread alone.
+
+        Empty where there is no such tag.
+        """
+        return ""
 
     def strong_unordered(self, count: int, wrote: str, *, within: bool) -> str:
         """Does a tag mean a write that is not ordered before this strong access?
@@ -119,6 +126,10 @@ class EpochOrder(TagOrder):
     def many(self) -> str:
         """The epoch, and a mark."""
         return self.code.emit(f"or i32 {self.now()}, {MANY}")
+
+    def alone(self, kind: int) -> str:
+        """This epoch, the kind, and a mark; in memory of the CTA."""
+        return self.code.emit(f"or i32 {self.now()}, {kind + ALONE}") if self.own else ""
 
     def unordered(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
         """Is it of this epoch and of another thread, or of another CTA?"""

@@ -73,6 +73,10 @@ FINE = {
     "atomics in shared memory": "st.shared.u32 [%r6], 0; bar.sync 0; atom.shared.add.u32 %r9, [%r8], 1; "
     "red.shared.max.u32 [s], 7; bar.sync 0; ld.shared.u32 %r9, [s];",
     "volatile": "st.shared.u32 [%r6], 0; bar.sync 0; st.volatile.shared.u32 [s], 1; ld.volatile.shared.u32 %r9, [s];",
+    "volatile accesses of a word by one thread, then weak ones": "st.volatile.shared.u32 [%r6], %r1; "
+    "ld.volatile.shared.u32 %r9, [%r6]; ld.shared.u32 %r10, [%r6]; add.u32 %r9, %r9, %r10; st.global.u32 [%rd2], %r9;",
+    "volatile accesses of a word by one thread, then by others": "st.volatile.shared.u32 [%r6], %r1; "
+    "ld.volatile.shared.u32 %r9, [%r8]; setp.eq.u32 %p1, %r1, 9; @%p1 ld.volatile.shared.u32 %r9, [s];",
     "loops over an array": "mov.u32 %r9, 0; L: ld.global.u32 %r10, [%rd2]; add.u32 %r10, %r10, %r9; "
     "st.global.u32 [%rd2], %r10; add.u64 %rd2, %rd2, 512; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 8; @%p1 bra L;",
     "loops over bytes": "mov.u32 %r9, %r4; L: cvt.s64.s32 %rd6, %r9; add.u64 %rd6, %rd1, %rd6; ld.global.u8 %h1, [%rd6]; "
@@ -120,6 +124,13 @@ WRONG = {
     "the neighbour's without a barrier": "st.shared.u32 [%r6], 1; ld.shared.u32 %r9, [%r8];",
     "read, then written by the neighbour": "ld.global.u32 %r9, [%rd2]; xor.b32 %r10, %r4, 1; mul.wide.u32 %rd6, %r10, 4; "
     "add.u64 %rd6, %rd1, %rd6; st.global.u32 [%rd6], 1;",
+    "written by volatile accesses, read by weak ones of others": "st.volatile.shared.u32 [%r6], 1; ld.shared.u32 %r9, [%r8];",
+    "a weak store, a volatile one, and those of another": "st.shared.u32 [%r6], 1; st.volatile.shared.u32 [%r6], 2; "
+    "ld.volatile.shared.u32 %r9, [%r8];",
+    "written by volatile accesses of several threads, read by one": "st.volatile.shared.u32 [s], 1; "
+    "setp.eq.u32 %p1, %r1, 31; @%p1 ld.shared.u32 %r9, [s];",
+    "a volatile store between weak loads, and one of another": "st.volatile.shared.u32 [%r6], 1; ld.shared.u32 %r9, [%r6]; "
+    "st.volatile.shared.u32 [%r8], 1;",
     "one word written by all": "st.global.u32 [%rd1], 1;",
     "one word written by two": "setp.lt.u32 %p1, %r1, 2; @%p1 st.shared.u32 [s], 1;",
     "another CTA's": "ld.global.u32 %r9, [%rd1]; setp.eq.u32 %p1, %r4, 100; @%p1 st.global.u32 [%rd1], 1;",
