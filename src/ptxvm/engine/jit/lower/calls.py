@@ -137,6 +137,7 @@ def copy_results(at: NodeBuilder, callee: Frame) -> None:
     pairs = list(zip(callee.body.signature.results, targets, strict=False))
     values = [None if t is None else actual_value(at, bound, callee, formal, t) for formal, t in pairs]
     marks = marked_values.moved(at, callee, [formal for formal, _ in pairs], at.node.frame, targets)
+    marks = marked_values.returned(at, callee, marks)
     if callee.shared:
         stack.pop(at, call_stack.spilled_registers(at.kernel.graph, at.node))
     for (_, target), value in zip(pairs, values, strict=True):

@@ -31,6 +31,7 @@ from ptxvm.machine.image import Placement
 from ptxvm.syntax import tree
 
 NUMBER, LOST = 0, 1
+ENDED = 1 << 31 | 2  # for an address of a variable that is no more: no access is within it
 END = 32  # the first bit of the end of a variable
 IN_LOCAL = 1 << 31  # the variable is in local memory, else in shared memory
 JOINING = frozenset({"add", "and", "or"})
@@ -206,6 +207,16 @@ def moved(at: NodeBuilder, source: Frame, given: Iterable[object], target: Frame
             own = graph.marks.get(graph.number(one, source)) if isinstance(one, Register) else None
             none = Value(at.alg, u64, at.alg.const(u64, NUMBER))
             found[mark, 0] = none if own is None else at.slot((own, 0), u64)
+    return found
+
+
+def returned(at: NodeBuilder, callee: Frame, marks: Mapping[Key, Value]) -> dict[Key, Value]:
+    """The marks of what a function gives back: its own variables end with the call."""
+    begin = stack.start(at, callee) + callee.offset
+    found = {}
+    for key, mark in marks.items():
+        own = (mark & IN_LOCAL).ne(0) & (mark & (IN_LOCAL - 1)).compare("ge", begin)
+        found[key] = select(own, mark.lift(ENDED), mark)
     return found
 
 
