@@ -55,6 +55,21 @@ def combined(operation: str, element: str, old: npt.NDArray[np.uint8], new: npt.
     return np.ascontiguousarray(made).view(np.uint8).reshape(old.shape)
 
 
+def combine_each(operation: str, element: str, there: Array, to: Array, rows: Array) -> None:
+    """Combine integers with those at some positions of memory, one after the other where these are the same."""
+    held, apply = np.dtype(HELD[element]), OPERATIONS[operation]
+    cells, values = there.view(held), rows.view(held).ravel()
+    if isinstance(apply, np.ufunc):
+        apply.at(cells, to, values)
+        return
+    left = np.arange(len(to))
+    while len(left):
+        first = np.unique(to[left], return_index=True)[1]
+        now = left[first]
+        cells[to[now]] = apply(cells[to[now]], values[now])
+        left = np.delete(left, first)
+
+
 def _canonical(values: Array, held: np.dtype[np.generic], nan: int) -> Array:
     bits = np.ascontiguousarray(values).view(f"u{held.itemsize}")
     return np.where(np.isnan(values), bits.dtype.type(nan), bits).view(held)

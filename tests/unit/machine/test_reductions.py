@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.isa.transfers import Pattern, Transfer
-from ptxvm.machine.reductions import combined, moved
+from ptxvm.machine.reductions import combine_each, combined, moved
 
 BF16 = ml_dtypes.bfloat16
 LOAD = Transfer(next(iter(Pattern)), Space.SHARED, Space.GLOBAL)
@@ -50,3 +52,19 @@ def test_tf32_has_ten_bits_and_subnormals_stay():
     same = bits.view(np.uint8).reshape(1, -1)
     assert moved(LOAD, "u32", same) is same
     assert moved(LOAD, "f32.ftz", same) is same
+
+
+@pytest.mark.parametrize("operation", ["add", "and", "or", "xor", "min", "max", "inc", "dec"])
+def test_each_of_several_at_one_place_is_combined(operation):
+    """As PTX 9.7.13.7 has each `red.async` as an operation of its own; .inc and .dec turn at a limit (9.7.13.6)."""
+    apply = {
+        "add": operator.add, "and": operator.and_, "or": operator.or_, "xor": operator.xor, "min": min, "max": max,
+        "inc": lambda old, b: 0 if old >= b else old + 1, "dec": lambda old, b: old - 1 if 0 < old <= b else b,
+    }  # fmt: skip
+    memory = np.array([7, 2, 0], np.uint32)
+    to, rows = np.array([0, 2, 0, 0, 2]), np.array([[6], [3], [9], [6], [3]], np.uint32)
+    want = memory.tolist()
+    for place, value in zip(to.tolist(), rows.ravel().tolist(), strict=True):
+        want[place] = apply[operation](want[place], value)
+    combine_each(operation, "u32", memory.view("V4"), to, rows)
+    assert memory.tolist() == want

@@ -201,7 +201,7 @@ def values_of(operand: Sequence[Value | None] | Value | None) -> list[Value]:
 
 @dataclass(frozen=True, slots=True)
 class TransferCall:
-    """Host call: a transfer of each active lane, one after the other or, of stores, all at once.
+    """Host call: a transfer of each active lane, one after the other or, of values in registers, all at once.
 
     `counts` are the numbers of values of the operands.
     """
@@ -222,7 +222,7 @@ class TransferCall:
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """Move the bytes; gives their number, which an mbarrier counts."""
-        if self.stores and (stored := self.stored(host, threads, values)) is not None:
+        if self.of_registers and (stored := self.stored(host, threads, values)) is not None:
             return [stored]
         amounts = np.zeros(len(threads), np.uint64)
         for lane in range(len(threads)):
@@ -240,19 +240,27 @@ class TransferCall:
         return [amounts]
 
     @property
-    def stores(self) -> bool:
-        """Does each lane store values at one place, and are they counted by one mbarrier?"""
-        return self.kind.pattern is Pattern.VALUES and self.kind.mbarrier and not (self.kind.operation or self.kind.multicast)
+    def of_registers(self) -> bool:
+        """Does each lane store or combine values at one place, and are they counted by one mbarrier?"""
+        return self.kind.pattern is Pattern.VALUES and self.kind.mbarrier and not self.kind.multicast
 
     def stored(self, host: Host, threads: LaneNumbers, values: list[Array]) -> Array | None:
-        """Store the values of all lanes; None where that is done lane by lane, as where an mbarrier is in another CTA."""
+        """Store the values of all lanes, or combine them with what is there.
+
+        None where that is done lane by lane, as where an mbarrier is in another CTA.
+        """
         target, *parts, bar = values
         if ((target ^ bar) >> np.uint64(RANK)).any() or any(each.dtype.kind != "u" for each in parts):
             return None
         rows = np.ascontiguousarray(np.stack(parts, axis=1))
         unit = rows.itemsize * len(parts)
         there, to = places(host, self.kind.to, target, unit, threads, writing=True)
-        there[to] = rows.view(there.dtype)[:, 0]
+        if self.kind.operation and self.kind.type is not None:
+            from ptxvm.machine import reductions  # noqa: PLC0415 - few kernels have transfers
+
+            reductions.combine_each(self.kind.operation, self.kind.type.name, there, to, rows)
+        else:
+            there[to] = rows.view(there.dtype)[:, 0]
         return np.full(len(threads), unit, np.uint64)
 
     def operands(self, lane: int, values: list[Array]) -> dict[str, list[int]]:
