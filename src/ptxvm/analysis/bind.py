@@ -12,7 +12,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import codes, debugging, expressions, linkage, signatures, tuning
 from ptxvm.analysis.checks import Checks, Place, name_of
-from ptxvm.analysis.declarations import declaration
+from ptxvm.analysis.declarations import count_of, declaration
 from ptxvm.analysis.header import compile_for, header, is_binary, target_in_body
 from ptxvm.analysis.initialisers import initialiser
 from ptxvm.analysis.program import Bound, Function, Program
@@ -278,7 +278,7 @@ class Binder:
 
     def family(self, node: tree.Variable, declarator: tree.Declarator, scope: NameScope) -> None:
         """`%r<100>`: its names are free in the block."""
-        family = Family(declarator.name, type_of(node), size_of(declarator.count) or 0, node.vector or 1)
+        family = Family(declarator.name, type_of(node), count_of(declarator), node.vector or 1)
         if (taken := scope.taken(family)) is not None:
             self.duplicate(taken, name_of(declarator), scope)
         scope.declare_family(family)
@@ -287,7 +287,7 @@ class Binder:
         """`a` declares `a`, and `a<3>` `a0 a1 a2`."""
         names = [declarator.name]
         if declarator.count is not None:
-            names = [f"{declarator.name}{n}" for n in range(min(size_of(declarator.count) or 0, MOST_SPELLED))]
+            names = [f"{declarator.name}{n}" for n in range(min(count_of(declarator), MOST_SPELLED))]
         for name in names:
             yield self.made.get((declarator.start, name)) or variable(node, declarator, function, name)
 

@@ -155,8 +155,8 @@ def wrong_data(type: str, rest: str) -> tuple[str, str] | None:
     for word in words:
         literal = integer(word.lstrip("-"))
         value = literal[0] * (-1 if word.startswith("-") else 1) if literal else 0
-        too_small, too_large = value < -(1 << bits - 1), value >= 1 << bits
-        # Of .b64 ptxas asks nothing, and a large .b32 it takes modulo 2^32.
-        if (too_small and bits < 64) or (too_large and bits < 32):
+        # Of .b64 ptxas asks nothing; numbers without a sign it takes modulo 2^32.
+        too_small, too_large = value < -(1 << bits - 1), value > 0 and value % (1 << 32) >= 1 << bits
+        if (too_small and bits < 64) or too_large:
             return f"{word} does not fit into {bits} bits", f"Value out of range for type {type} {word}"
     return None

@@ -69,9 +69,14 @@ def type_(checks: Checks, node: tree.Variable) -> None:
         checks.needs("opaque", place)
 
 
+def count_of(declarator: tree.Declarator) -> int:
+    """The n of `%r<n>`, and 0 without one.  ptxas reads it as a signed number of 64 bits."""
+    return ((size_of(declarator.count) or 0) + SIGN) % (2 * SIGN) - SIGN
+
+
 def is_countable(declarator: tree.Declarator) -> bool:
-    """Does the n of `%r<n>`, where there is one, fit into 32 bits?  ptxas reads it as a signed number of 64 bits."""
-    return ((size_of(declarator.count) or 0) + SIGN) % (2 * SIGN) - SIGN < OVERFLOW
+    """Does the n of `%r<n>`, where there is one, fit into 32 bits?"""
+    return count_of(declarator) < OVERFLOW
 
 
 def vector(checks: Checks, node: tree.Variable) -> None:
