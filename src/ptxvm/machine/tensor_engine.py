@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -15,8 +15,8 @@ from ptxvm.machine.tensor_core import Matrices
 from ptxvm.machine.tensor_memory import TensorMemory
 from ptxvm.machine.warp_matrix import split
 
-InPlace: TypeAlias = Callable[[PerLane, PerLane, PerLane, bool], bool]
-"""`multiply(a, b, d, enabled)`: D = A * B + D, given where the pieces of A and B and the rows of D lie.
+InPlace: TypeAlias = Callable[[bool], bool]
+"""`multiply(enabled)`: D = A * B + D where the matrices lie.
 
 D counts as zero unless it is `enabled`.  False where it cannot.
 """
@@ -30,8 +30,11 @@ class FasterProducts(Protocol):
     ) -> Matrices | None:
         """A product with the same bits; None where there is no code for it."""
 
-    def in_place(self, product: Product) -> InPlace | None:
-        """The code for a product whose matrices are read and written where they lie; None where there is none."""
+    def in_place(self, product: Product, a: PerLane, b: PerLane, d: PerLane) -> InPlace | None:
+        """The code for a product, given where the pieces of A and B and the rows of D lie; None where there is none."""
+
+    def remembered(self, key: Hashable, make: Callable[[], list[InPlace | None]]) -> list[InPlace | None]:
+        """What was made for a key, in this launch, or is made now."""
 
     def addresses_of_pieces(self, lane: int, addresses: PerLane) -> PerLane:
         """Where pieces of 16 bytes of shared memory lie in the memory of this machine."""

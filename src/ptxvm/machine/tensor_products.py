@@ -89,12 +89,12 @@ def addresses_of(factor: Factor, bits: int) -> PerLane:
 def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int]) -> None:
     """D = A * B + D: of a pair, each CTA has half of the rows of A and D, and half of the columns of B."""
     idesc = instruction_descriptor(work, operands["idesc"])
-    product, lanes = product_of(work, idesc), ctas(work, machine, lane)
+    lanes = ctas(work, machine, lane)
     faster = machine.faster if is_plain(work, idesc, operands) else None
-    function = None if faster is None else faster.in_place(product)
-    left = in_place(work, machine, (faster, function), lanes, operands, idesc) if faster and function else lanes
+    left = in_place(work, machine, faster, lanes, operands, idesc) if faster else lanes
     if not left:
         return
+    product = product_of(work, idesc)
     read = [matrices_of(work, machine, each, operands, product) for each in lanes]
     right = np.vstack([there[0] for there in read])
     if idesc.negated[1]:
@@ -122,31 +122,45 @@ def is_plain(work: Multiply, idesc: InstructionDescriptor, operands: Mapping[str
     narrow = work.in_tensor_memory and idesc.a.bits < BYTE
     halves = work.pairs and idesc.m == LANES  # of the columns of D, in halves of the lanes
     changes = narrow or halves or work.blocks or work.shifted or work.sparse or operands.get("scale", 0)
-    masks = operands.get("zeros", 0) >> 39 & 1 or any(operands.get(f"disabled{n}", 0) for n in range(4))
+    masks = operands.get("zeros", 0) >> 39 & 1 or any(operands.get(f"disabled{n}", 0) for n in range(4 * work.ctas))
     as_it_is = idesc.negated == idesc.transposed == PLAIN
     return as_it_is and not (changes or masks) and not (work.weights and idesc.m < LANES)
 
 
 def in_place(
-    work: Multiply, machine: Machine, code: tuple[FasterProducts, InPlace], lanes: Sequence[int],
-    operands: Mapping[str, int], idesc: InstructionDescriptor,
+    work: Multiply, machine: Machine, faster: FasterProducts, lanes: Sequence[int], operands: Mapping[str, int],
+    idesc: InstructionDescriptor,
 ) -> list[int]:  # fmt: skip
     """Multiply where the matrices lie, in the CTA of each lane; returns the lanes that are left to the way of all products."""
-    (faster, multiply_there), left = code, []
+    of_a, of_d = operands["a"] & 0xFFFF_FFFF, operands["d"] & 0xFFFF_FFFF
+    memories = [machine.tensor_memory(lane) for lane in lanes]
+    for memory in memories:
+        memory.check(of_d, idesc.n, "matrix D")
+        if work.in_tensor_memory:
+            memory.check(of_a, idesc.k * idesc.a.bits // 32, "matrix A")
+    named = tuple([operands.get(name, 0) for name in ("a", "b", "d", "idesc", "zeros")])
+    key = work, named, tuple(lanes), tuple([memory.cells.ctypes.data for memory in memories])
+    calls = faster.remembered(key, lambda: calls_of(work, faster, lanes, memories, operands))
+    enabled = bool(operands["enable"])
+    return [lane for lane, call in zip(lanes, calls, strict=True) if call is None or not call(enabled)]
+
+
+def calls_of(
+    work: Multiply, faster: FasterProducts, lanes: Sequence[int], memories: Sequence[TensorMemory], operands: Mapping[str, int]
+) -> list[InPlace | None]:
+    """The code for the part of a product in the CTA of each lane."""
+    idesc, found = instruction_descriptor(work, operands["idesc"]), []
+    product = product_of(work, idesc)
     there = [[faster.addresses_of_pieces(each, places) for _, places in factors(work, operands)] for each in lanes]
     of_b = np.concatenate([own[0] for own in there])
-    for lane, own in zip(lanes, there, strict=True):
-        memory = machine.tensor_memory(lane)
+    for memory, own in zip(memories, there, strict=True):
         if work.in_tensor_memory:
-            address, words = operands["a"] & 0xFFFF_FFFF, idesc.k * idesc.a.bits // 32
-            memory.check(address, words, "matrix A")
+            address, size = operands["a"] & 0xFFFF_FFFF, idesc.k * idesc.a.bits // 8
             rows = lanes_of_rows(work, address, idesc.m)
-            own.append(memory.addresses(rows, address & 0xFFFF)[:, None] + np.arange(0, 4 * words, PIECE))
+            own.append(memory.addresses(rows, address & 0xFFFF)[:, None] + np.arange(0, size, PIECE))
         ((rows, columns),) = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
-        of_d = memory.addresses(rows, columns.start)
-        if not multiply_there(own[1], of_b, of_d, bool(operands["enable"])):
-            left.append(lane)
-    return left
+        found.append(faster.in_place(product, own[1], of_b, memory.addresses(rows, columns.start)))
+    return found
 
 
 def matrices_of(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int], product: Product) -> list[Matrices]:

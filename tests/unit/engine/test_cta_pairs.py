@@ -100,6 +100,21 @@ def test_a_sum_of_one_cta_may_be_infinite(engine, infinite, rng):
     assert (np.vstack(list(out)) == 2 * (a.astype(np.float32) @ b.astype(np.float32).T)).all()
 
 
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("masked", [2, 6])
+def test_lanes_of_either_cta_keep_their_sums(engine, masked, rng):
+    """PTX 9.7.16.10.9.1: of the eight words of `disable-output-lane` the upper four are of the odd CTA."""
+    a, b = (rng.integers(-3, 4, (count, 16)).astype(np.float16) for count in (256, 16))
+    words = ", ".join(f"%m{n}" for n in range(8))
+    masks = f".reg .b32 %m<8>; {' '.join(f'mov.b32 %m{n}, {255 if n == masked else 0};' for n in range(8))}"
+    text = PRODUCT.replace("tcgen05.mma.cta_group::2.kind::f16 [%d], %a, %b, %i, %done;",
+                           masks + TWICE.replace("%i, %more;", f"%i, {{{words}}}, %more;"))  # fmt: skip
+    out, idesc = np.zeros((2, 128, 16), np.float32), 1 << 4 | 16 // 8 << 17 | 256 // 16 << 24
+    ptxvm.load(text).kernel().launch(2, 128, [a, b, out, idesc, 16], cluster=2, engine=engine)
+    times = np.where((np.arange(256) >= 32 * masked) & (np.arange(256) < 32 * masked + 8), 1, 2)[:, None]
+    assert (np.vstack(list(out)) == times * (a.astype(np.float32) @ b.astype(np.float32).T)).all()
+
+
 # A lies in tensor memory from column 48 on, a copy in the upper and one in the lower 64 lanes; the lower one is scaled.
 IN_TENSOR_MEMORY = """{ .reg .b32 %w<8>; .reg .pred %lower;
 ld.param.u64 %q, [pa]; and.b32 %x, %t, 63; mad.lo.u32 %x, %rank, 64, %x; mad.wide.u32 %q, %x, 32, %q; add.u32 %x, %mine, 48;

@@ -6,7 +6,7 @@ Launches of ready code do not import this module: only annotations name its type
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeAlias
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.image import Image
     from ptxvm.machine.launch import LaunchShape
     from ptxvm.machine.memory import Memory
+    from ptxvm.machine.tensor_engine import InPlace
     from ptxvm.machine.tensor_memory import TensorMemory
     from ptxvm.machine.texture_unit import Operands, Work
     from ptxvm.machine.window import Window
@@ -66,7 +67,12 @@ class ColumnWaits(Protocol):
 
 
 class PlanTables(Protocol):
-    """Tables of plans for compiled code, which are empty when a launch begins (`run.plan_tables`)."""
+    """Tables of plans for compiled code, which are empty when a launch begins (`run.plan_tables`).
+
+    `calls` has the code of products that the host calls.
+    """
+
+    calls: dict[Hashable, list[InPlace | None]]
 
     def copy(self, words: Sequence[int], offsets: Array) -> None:
         """Enter the plan of a tensor copy (`abi.copy_plan`), and the offsets of its rows."""

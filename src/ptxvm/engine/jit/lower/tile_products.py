@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache, partial
 
 import numpy as np
@@ -25,6 +25,7 @@ from ptxvm.machine.window import Window
 
 BIAS, NAN = 127, 0x7FC0  # of bf16
 TILE = f"m{HEIGHT}n{WIDTH}k{mma_half_bytes.DEPTH}"  # of half bytes
+MOST_CALLS = 256  # of products that are remembered
 SMALL = 8  # bits of small floats, which come to a function as wider ones
 
 
@@ -89,18 +90,6 @@ def least_exponents(types: tuple[Type, Type], rows: int, columns: int) -> Array:
     return np.repeat([least_exponent(type) if type.name in WIDENED else 0 for type in types], (rows, columns)).astype(np.uint16)
 
 
-def _in_place(
-    function: TileFunction,
-    types: tuple[Type, Type],
-    a: Array,
-    b: Array,
-    d: Array,
-    enabled: bool,  # noqa: FBT001 - `InPlace`
-) -> bool:
-    """D = A * B + D, given addresses; false where the function leaves the product to the host."""
-    return _called(function, (a, b, d), least_exponents(types, len(d), len(b)), enabled=enabled)
-
-
 def _called(function: TileFunction, tables: Sequence[Array], least: Array, *, enabled: bool) -> bool:
     of_a, of_b, of_d = (np.ascontiguousarray(each, np.uint64) for each in tables)
     if len(of_d) > MOST_ROWS or len(of_b) > MOST_COLUMNS:
@@ -108,6 +97,15 @@ def _called(function: TileFunction, tables: Sequence[Array], least: Array, *, en
     out = np.empty((len(of_d), len(of_b)), np.uint32)
     a, b, d, there, exponents = (each.ctypes.data for each in (of_a, of_b, of_d, out, least))
     return bool(function(a, b, d, there, exponents, len(of_d) // HEIGHT, len(of_b) // WIDTH, enabled))
+
+
+def _call(
+    function: TileFunction, tables: Sequence[Array], places: tuple[int, int, int, int, int], tiles: tuple[int, int],
+    enabled: bool,  # noqa: FBT001 - `InPlace`
+) -> bool:  # fmt: skip
+    """Call a function for tables at some places, which stay as long as the call may come."""
+    del tables
+    return bool(function(*places, *tiles, enabled))
 
 
 class Tiles:
@@ -142,10 +140,16 @@ class Tiles:
             return self.function(product, types, depth)
         return self.function(product, (f16, f16), depth, small=True, packed=types)
 
-    def in_place(self, product: Product) -> InPlace | None:
-        """The code for factors that are read where they lie."""
+    def in_place(self, product: Product, a: Array, b: Array, d: Array) -> InPlace | None:
+        """The code for a product, given where the pieces of A and B and the rows of D lie."""
         function = self.there(product)
-        return None if function is None else partial(_in_place, function, (product.a.type, product.b.type))
+        if function is None or len(d) > MOST_ROWS or len(b) > MOST_COLUMNS:
+            return None
+        least = least_exponents((product.a.type, product.b.type), len(d), len(b))
+        a, b, d = (np.ascontiguousarray(each, np.uint64) for each in (a, b, d))
+        room, tiles = self.host.plan_tables.room, (len(d) // HEIGHT, len(b) // WIDTH)
+        places = a.ctypes.data, b.ctypes.data, d.ctypes.data, room.ctypes.data, least.ctypes.data
+        return partial(_call, function, (a, b, d, room, least), places, tiles)
 
     def multiply(
         self, product: Product, left: Matrices, right: Matrices, added: Matrices, further: Sequence[Matrices] = ()
@@ -202,6 +206,15 @@ class Tiles:
         left, of_rows = scaled_in_bf16(product.a.type, a, scaling.a.type, scales[0])
         right, of_columns = scaled_in_bf16(product.b.type, b, scaling.b.type, scales[1].T)
         return left, right, np.concatenate((of_rows, of_columns))
+
+    def remembered(self, key: Hashable, make: Callable[[], list[InPlace | None]]) -> list[InPlace | None]:
+        """What was made for a key, in this launch, or is made now."""
+        known = self.host.plan_tables.calls
+        if key not in known:
+            if len(known) >= MOST_CALLS:
+                known.clear()
+            known[key] = make()
+        return known[key]
 
     def addresses_of_pieces(self, lane: int, addresses: Array) -> Array:
         """Where pieces of 16 bytes of shared memory lie in the memory of this machine."""

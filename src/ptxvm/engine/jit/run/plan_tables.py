@@ -5,8 +5,9 @@ They are empty when a launch begins: its record has null pointers, and an entry 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ from ptxvm.engine.jit.abi.tile_product import MOST_COLUMNS, MOST_ROWS
 from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_memory import TensorMemory
+
+if TYPE_CHECKING:
+    from ptxvm.machine.tensor_engine import InPlace
 
 MAP_GRAIN = 64  # bytes: the alignment of tensor maps
 FIELDS = ("copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans")
@@ -34,12 +38,13 @@ class PlanTables:
         self.tables = {field: np.zeros(shape, np.uint64) for field, shape in zip(FIELDS, shapes, strict=True)}
         self._named: dict[tuple[str, int], Sequence[Array]] = {}  # the arrays that an entry names, by table and number
         self._products = 0
+        self.calls: dict[Hashable, list[InPlace | None]] = {}  # of products that the host calls
 
     def forget(self) -> None:
         """Empty all tables."""
         for field in FIELDS:
             self.record[AT[field]] = 0
-        self._named, self._products = {}, 0
+        self._named, self._products, self.calls = {}, 0, {}
 
     def forget_cells(self) -> None:
         """Empty the table of tensor memory."""
