@@ -206,6 +206,8 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
     a, b = (_known(TYPES[kind], bits >> first & mask, f"the type of {name}") for name, first, mask in
             (("A", 7, 7), ("B", 10, 3 if kind in HALVED else 7)))  # fmt: skip
     d = f32 if scaled else _known(SUMS[kind], bits >> 4 & 3, "the type of D")
+    if d is f16 and bf16 in (a, b):
+        raise InvalidDescriptor("D of .f16 in the instruction descriptor is for A and B of .f16, and not of .bf16 (table 39)")
     m = (bits >> 27 & 3) * 128 if scaled else (bits >> 24 & 31) * 16
     n = (bits >> 17 & 63) * 8
     _shape(work, m, n)

@@ -26,6 +26,8 @@ def test_the_fields_of_an_instruction_descriptor():
     [
         (Multiply("", kind="f16"), HALVES | 4, "sparse"),
         (Multiply("", kind="f16"), HALVES | 3 << 7, "type of A"),
+        (Multiply("", kind="f16"), HALVES ^ 1 << 4 | 1 << 10, "D of .f16 .* not of .bf16"),
+        (Multiply("", kind="f16"), HALVES ^ 1 << 4 | 1 << 7, "D of .f16 .* not of .bf16"),
         (Multiply("", kind="tf32"), HALVES ^ 3 << 4 | 2 << 7 | 2 << 10, "type of D"),
         (Multiply("", kind="f16"), HALVES ^ 1 << 27, "shape 0 by 64"),
         (Multiply("", kind="i8"), 2 << 4 | 40 // 8 << 17 | 8 << 24, "shape 128 by 40"),
