@@ -241,13 +241,6 @@ def test_a_family_is_declared_by_each_body_with_its_own_count(reports):
     assert not reports(module("{ .reg .b32 %x<7>; } { .reg .b32 %x<9>; mov.u32 %x8, 1; }"))
 
 
-@pytest.mark.parametrize(("count", "last"), [(2**64 + 2, 1), (2**64, None), (2**63, None)])
-def test_the_number_of_a_family_is_signed_and_has_64_bits(reports, count, last):
-    """As ptxas 13.0 reads it."""
-    assert bool(reports(module(f"{{ .reg .b32 %x<{count}>; mov.u32 %x{last or 0}, 1; }}"))) is (last is None)
-    assert reports(module(f"{{ .reg .b32 %x<{count}>; mov.u32 %x{(last or 0) + 1}, 1; }}"))
-
-
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

@@ -124,3 +124,11 @@ def test_registers_of_a_module_ended_with_ptx_3(errors, text):
 
 def test_nothing_declared_is_nothing_wrong(errors):
     assert errors(".param .b32;") == []
+
+
+@pytest.mark.parametrize(("count", "has"), [(2**64 + 1, True), (2**64, False), (2**63, False)])
+def test_the_number_of_registers_is_signed_and_has_64_bits(errors, count, has):
+    """As ptxas 13.0 reads it."""
+    for number, code in ((0, None if has else "P0201"), (1, "P0201")):
+        found = errors(body(f".reg .b32 %x<{count}>; mov.u32 %x{number}, 1;"))
+        assert [each for each, _ in found] == [code] * (code is not None)
