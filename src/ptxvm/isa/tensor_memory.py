@@ -164,6 +164,7 @@ SUMS: dict[str, dict[int, Type]] = {
     "f16": {0: f16, 1: f32}, "tf32": {1: f32}, "f8f6f4": {0: f16, 1: f32}, "i8": {2: s32},
 }  # fmt: skip
 DEPTHS = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32, "mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
+BYTE, BYTES_TOGETHER = 8, 16  # bits; elements of a byte that lie side by side along N
 DEEPER = 96  # of sm_103a, by bit 31 of the instruction descriptor
 HALVED = ("mxf4", "mxf4nvf4")  # kinds whose elements stand in half bytes
 
@@ -220,6 +221,9 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
     if scales is ue4m3 and kind != "mxf4nvf4":
         raise InvalidDescriptor(f"the scales of .kind::{kind} are of .ue8m0")
     negated, transposed = ((bool(bits >> first & 1), bool(bits >> first + 1 & 1)) for first in (13, 15))
+    if transposed[1] and b.bits <= BYTE and n % (BYTES_TOGETHER * work.ctas):
+        said = f"a transposed B of bytes has a multiple of {BYTES_TOGETHER * work.ctas} columns, not {n} (table 52)"
+        raise InvalidDescriptor(said)
     ids = (bits >> 29 & 3, bits >> 4 & 3) if scaled else (0, 0)
     depth, selector = DEEPER if deeper else DEPTHS[kind] << work.sparse, _selector(work, bits)
     return InstructionDescriptor(

@@ -38,6 +38,8 @@ def test_the_fields_of_an_instruction_descriptor():
             "depth of 96",
         ),
         (Multiply("", kind="mxf4", blocks=2), 1 << 7 | 1 << 10 | 8 << 17 | 1 << 27, "scales"),
+        (Multiply("", kind="i8"), 2 << 4 | 24 // 8 << 17 | 8 << 24 | 1 << 16, "multiple of 16 columns, not 24"),
+        (Multiply("", kind="f8f6f4", pairs=True), 1 << 4 | 48 // 8 << 17 | 16 << 24 | 1 << 16, "multiple of 32 columns"),
         (Multiply("", kind="f16"), HALVES | 1 << 3, "bit 3 of .* is 0 for .kind::f16"),
         (Multiply("", kind="f16"), HALVES | 1 << 23, "bit 23 of .* is 0 for .kind::f16"),
         (Multiply("", kind="i8"), 2 << 4 | 8 << 17 | 8 << 24 | 1 << 13, "bit 13 of .* is 0 for .kind::i8"),
