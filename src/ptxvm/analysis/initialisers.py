@@ -13,6 +13,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics import did_you_mean
+from ptxvm.diagnostics.ptxas import NO_VALUE
 from ptxvm.isa.directives import INITIALISABLE, OPAQUE_FIELDS, OPAQUE_VALUES
 from ptxvm.syntax import tree
 from ptxvm.syntax.tables import Constants
@@ -114,7 +115,7 @@ def scalar(checks: Checks, node: tree.Operand, variable: Variable, scope: NameSc
             f"'{unknown.text}' is not declared",
             unknown,
             help=did_you_mean(unknown.text, scope.spellings()),
-            ptxas=f"Invalid initial value symbol '{unknown.text}'",
+            ptxas=f"{NO_VALUE} '{unknown.text}'",
         )
     else:
         value = value_of(checks, node, scope.peek)

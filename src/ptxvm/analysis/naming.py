@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.scope import DIGITS, special
+from ptxvm.analysis.scope import DIGITS, NameScope, special
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics import did_you_mean, habits
 from ptxvm.isa.model import ISA
@@ -52,18 +52,33 @@ def report_unknown(name: tree.Name, bound: Bound, report: Report, consequences: 
 
 
 def wrong_component(name: tree.Name, component: str, bound: Bound) -> list[str]:
-    """What ptxas says of a component: of a vector a selector, or several; of a register a part, as video instructions take."""
-    symbol, one = bound.scope.find(name.text), lookup(name.text)
+    """What ptxas says of a component, and then of the instruction: only video instructions take a part of a register."""
+    said = strange_component(name.text, component, bound.scope)
+    symbol = bound.scope.find(name.text)
+    if not isinstance(symbol, Register) or symbol.count > 1:
+        return [*said, *([unknown_symbol(name)] if symbol is None and lookup(name.text) is None else [])]
+    opcode = bound.node.opcode
+    if has_parts(symbol):
+        place = "destination" if name is bound.node.operands[0] else "source operand"
+        return [*said, f"Video selector is not allowed on {place} for instruction '{opcode}'"]
+    return [*said, *([f"Arguments mismatch for instruction '{opcode}'"] if symbol.type.is_float else [])]
+
+
+def strange_component(name: str, component: str, scope: NameScope) -> list[str]:
+    """What ptxas says of a component: of a vector a selector, or several; of a register of 32 bits a part, else a field."""
+    symbol, one = scope.find(name), lookup(name)
     if (isinstance(symbol, Register) and symbol.count > 1) or (symbol is None and one is not None and one.count > 1):
         wrong = [f"Unknown vector selector: '{each}'" for each in component if each not in SELECTORS][:1]
         if wrong or len(component) > 1:
             return wrong + ["Unimplemented feature: vector swizzle"] * (len(component) > 1)
-    if isinstance(symbol, Register):
-        place = "destination" if name is bound.node.operands[0] else "source operand"
-        opcode = bound.node.opcode
-        said = f"Video selector is not allowed on {place} for instruction '{opcode}'"
-        return [f"Unknown video selector: '.{component}'", said]
-    return [f"Unknown field '.{component}'", *([unknown_symbol(name)] if symbol is None and one is None else [])]
+    if isinstance(symbol, Register) and has_parts(symbol):
+        return [f"Unknown video selector: '.{component}'"]
+    return [f"Unknown field '.{component}'"]
+
+
+def has_parts(register: Register) -> bool:
+    """Is it a register of which ptxas takes a component for a part, and not for a field?"""
+    return register.type.bits in (1, 32)
 
 
 def unknown_symbol(name: tree.Name) -> str:

@@ -5,11 +5,13 @@ It goes through a list of checks: a modifier that it refuses is named between wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.ptxas_modifiers import COMPOUND, ORDERS, Words
+from ptxvm.isa.model import Problem
 from ptxvm.isa.notation import ModifierSlot
 
 
@@ -18,14 +20,19 @@ class Check(IntEnum):
 
     READING = 0
     DIMENSION = 1
-    NEEDED = 2
-    NOTED = 3
-    COMPARISON = 4
-    COMPARED = 5
-    OPERATION = 6
-    NOTED_AGAIN = 7
-    ROUNDING = 8
-    LAST = 9
+    FIRST = 2
+    NEEDED = 3
+    ROWS = 4
+    NEEDED_AGAIN = 5
+    NOTED = 6
+    COMPARISON = 7
+    COMPARED = 8
+    OPERATION = 9
+    NOTED_AGAIN = 10
+    ROUNDING = 11
+    LAST = 12
+    END = 13
+    AFTER = 14
 
 
 CHECKS = {
@@ -37,6 +44,9 @@ CHECKS = {
     "Boolean operation is required": Check.COMPARISON,
     "Comparison qualifier": Check.COMPARED,
     "Mismatch between instruction type and comparison": Check.COMPARED,
+    "Illegal operation": Check.OPERATION,
+    "Operation  requires": Check.OPERATION,
+    "Reduction operation is required": Check.OPERATION,
     "Membar level required": Check.OPERATION,
     "Scope modifier required": Check.OPERATION,
     "Modifier '.acq_rel' requires scope": Check.OPERATION,
@@ -44,6 +54,7 @@ CHECKS = {
     "Illegal rounding modifier": Check.ROUNDING,
     "Modifier '.cc' applies": Check.NOTED_AGAIN,
     "Illegal modifier": Check.NOTED_AGAIN,
+    "Illegal query modifier": Check.END,
     "Rounding modifier required": Check.LAST,
     "Clamp modifier required": Check.LAST,
     "Cache level modifier required": Check.LAST,
@@ -53,8 +64,32 @@ CHECKS = {
     "Instruction 'tld4": Check.LAST,
 }
 """How a line begins, and the check that it is of; all others are about what is needed."""
-REPEATED = {"Illegal modifier": Check.NOTED, "Reduction operation is required": Check.OPERATION, ".approx": Check.LAST}
+REPEATED = {
+    "Illegal modifier": Check.NOTED,
+    ".approx modifier required for instruction 'tanh'": Check.AFTER,
+    ".approx": Check.NEEDED_AGAIN,
+}
 """Lines that stand twice: another check for one of the two."""
+
+ILLEGAL = {
+    Check.FIRST: """.L1 .L1::32B .L1::evict_first .L1::evict_last .L1::evict_normal .L1::evict_unchanged .L1::no_allocate .L2
+        .L2::evict_first .L2::evict_last .L2::evict_normal .L2::evict_unchanged .level::eviction_priority .aligned .all
+        .any .approx .async::generic .b1024 .ballot .bfly .bulk_group .counted::bytes .down .evict_first .evict_last
+        .evict_normal .evict_unchanged .ftz .generic::fabric .idx .ignore_oob .launch_dependents .layout::v0 .layout::v1
+        .mbarrier::arrive::one .mbarrier::complete_tx::16B .mbarrier::complete_tx::bytes .mbarrier::report::fabric
+        .mbarrier_init .multicast::cluster::16b .no_allocate .noComplete .noinc .oob .op_restrict::fetching
+        .phase_type::conditional .phase_type::primary .proxy::readonly .sat .scaled::n2::ue8m0 .sp .sp::ordered_metadata
+        .submit .sync_restrict::reads .sync_restrict::shared::cluster .sync_restrict::shared::cluster::read
+        .sync_restrict::shared::cta .tensormap .tensormap::generic .try_get .try_pullred .try_put .try_red .uni .up
+        .wait""",
+    Check.ROWS: ".alayout .noftz",
+    Check.END: """.NaN .a1d .a2d .acube .alias .async .ca .cg .cs .cube .cv .lu .po .read .trans .wb .wt .x1 .x2 .x4 .x8
+        .x16 .x32 .x64 .x128 Clamp Component Geometry Multi-sample Permute Shift-right""",
+}
+"""What it refuses at a check of its own."""
+CHECK_OF = {word: one for one, words in ILLEGAL.items() for word in words.split()}
+SHAPE = re.compile(r"\.m\d+n\d+")
+REFUSED = re.compile(r"Illegal modifier '([^ ']*)")
 
 MISSED = {
     "mnk": "Shape", "m8n8": "Shape", "num": ".num", "geom": "Geometry", "clamp": "Clamp", "query": "Query", "comp": "Component",
@@ -172,8 +207,20 @@ def in_its_order(lines: Iterable[str]) -> list[str]:
 
 def check(line: str, *, first: bool, again: bool) -> Check:
     """The check that says a line; of two that are alike, one is of another check."""
+    if (refused := REFUSED.match(line)) and (own := check_of(refused[1])) is not None:
+        return own
     if again:
         for begins, one in REPEATED.items():
             if line.startswith(begins) and first is (one is Check.NOTED):
                 return one
     return next((one for begins, one in CHECKS.items() if line.startswith(begins)), Check.NEEDED)
+
+
+def check_of(word: str) -> Check | None:
+    """The check of its own that refuses a modifier."""
+    return Check.ROWS if SHAPE.match(word) else CHECK_OF.get(word)
+
+
+def lines_of(problem: Problem) -> list[str]:
+    """The lines that ptxas prints of a problem."""
+    return [problem.ptxas or problem.message, *problem.consequence.splitlines()]

@@ -15,6 +15,7 @@ from ptxvm.isa.notation import ModifierSlot
 
 Words = tuple[str, ...]
 
+NO_VECTOR = "Vector qualifier is not allowed for"
 KINDS = {
     "Illegal rounding modifier for": "rm rmi rn rna rni rp rpi rs rz rzi",
     "Comparison qualifier is not allowed for": "eq equ ge geu gt gtu hi hs le leu lo ls lt ltu nan ne neu num",
@@ -29,7 +30,7 @@ KINDS = {
     "Illegal modifier 'dimension' for": "1d 2d 3d 4d 5d",
     "Illegal modifier 'Component' for": "a b g r",
     "Illegal modifier 'Clamp' for": "clamp trap wrap zero",
-    "Vector qualifier is not allowed for": "v2 v4 v8",
+    NO_VECTOR: "v2 v4 v8",
     "Illegal modifier '.alayout or .blayout' for": "col row",
     "Illegal modifier 'Shift-right' for": "shr15 shr7",
 }
@@ -41,7 +42,7 @@ SEVERAL = {
     "Multiple permute modifiers specified": KINDS["Illegal modifier 'Permute' for"],
     "Multiple dimension modifiers specified": KINDS["Illegal modifier 'dimension' for"],
     "Multiple clamp modifiers specified": KINDS["Illegal modifier 'Clamp' for"],
-    "Multiple vector modifiers specified": KINDS["Vector qualifier is not allowed for"],
+    "Multiple vector modifiers specified": KINDS[NO_VECTOR],
     "Multiple cache operation modifiers specified": "L1 L2 ca cg cs cv lu wb wt",
     "Multiple scope modifiers specified": "cluster cta gl gpu sys",
     "Multiple shuffle modifiers specified": "bfly down idx up",
@@ -201,6 +202,8 @@ def refused_besides(name: str, words: Words, word: str, said: str) -> list[str]:
     scope = next((each for each in words if each in SEVERAL["Multiple scope modifiers specified"].split()), "")
     if scope and word in {"weak", "volatile"}:
         return [f"Modifier '.{word}' cannot be combined with modifier '.{scope}'"]
+    if said == NO_VECTOR and type is not None and name != "setp":
+        return ["Result vector expected", f"Argument vector size mismatch for instruction '{name}'"]
     if said in TWICE and word != "memory_layout":
         return [f"{said} instruction '{name}'"]
     if said == "Illegal modifier 'Geometry' for":

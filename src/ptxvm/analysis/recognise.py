@@ -6,27 +6,31 @@ asks for them), so it is cached: a module repeats few of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import count, takewhile
 from typing import Any, ClassVar
 
-from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, pred
-from ptxvm.analysis import remedies, repairs
+from ptxvm.algebra.types import Type
+from ptxvm.analysis import repairs
 from ptxvm.analysis.operand_matching import match_operands
-from ptxvm.analysis.ptxas_missing import OPERATIONS, in_its_order, missed_for_operands
+from ptxvm.analysis.operand_problems import (
+    address_for_register,
+    beside_operands,
+    misplaced_unified,
+    needs_of_registers,
+    operand_problems,
+)
+from ptxvm.analysis.ptxas_missing import OPERATIONS, in_its_order, lines_of, missed_for_operands
 from ptxvm.analysis.ptxas_modifiers import AT_ONCE, read_by_ptxas, unknown_words
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Severity
-from ptxvm.isa.access import base_of
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.catalog.warp import removed_on_volta
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
-from ptxvm.isa.operand_types import Shape, problem
-from ptxvm.isa.special_registers import lookup
+from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.targets import Need, Target, Version, gives
 
 Words = tuple[str, ...]
@@ -161,9 +165,17 @@ class Recogniser:
             rest = lines_of(repairs.misfit(opcode, others, shapes, never, never))
         else:
             problems = self.least(opcode, others, shapes, values)
-            if wrong := next((each.ptxas for each in problems if each.code in WRONG_OPERANDS), ""):
-                return replace(found, ptxas=wrong, consequence="")
-            rest = [line for each in problems if each.code not in UNFIT for line in lines_of(each)]
+            if any(each.code in WRONG_OPERANDS for each in problems):
+                nearest = candidates(opcode, others)[0]
+                told = self.of_missing_modifier(
+                    nearest, problems, others, lambda more: self.accepts(opcode, more, shapes, values)
+                )
+                if told is problems:
+                    wrong = next(each.ptxas for each in problems if each.code in WRONG_OPERANDS)
+                    return replace(found, ptxas=wrong, consequence="")
+                rest = [line for each in told for line in lines_of(each)]
+            else:
+                rest = [line for each in problems if each.code not in UNFIT for line in lines_of(each)]
         if any(line.startswith(ALONE) for line in rest):
             return replace(found, ptxas=rest[0], consequence="\n".join(rest[1:]))
         said = lines_of(found)
@@ -228,7 +240,7 @@ class Recogniser:
         of_registers, needs = needs_of_registers(named), judged.requirements()
         broken = judged.problems()
         errors, doubts = ([p for p in broken if (p.severity is Severity.ERROR) is wrong] for wrong in (True, False))
-        problems = [*operand_problems(judged, named), *misplaced_unified(judged, named, at), *errors]
+        problems = beside_operands([*operand_problems(judged, named, at), *misplaced_unified(judged, named, at)], errors)
         problems = [*self.demands(of_registers), *problems, *self.demands(needs)]
         found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
         if judged.asks_for_value:  # a verdict for these values
@@ -255,7 +267,7 @@ class Recogniser:
     def lacking(self, name: str, need: Need) -> str:
         """What ptxas says where the target lacks something, if that is of a chip or family alone; else it has our words."""
         if not need.targets[0].suffix:
-            return ""
+            return f"Instruction '{name}' requires .target {need.targets[0]} or higher" if name in AS_INSTRUCTIONS else ""
         what = f"Feature '{name}'" if name.startswith(".") else f"Instruction '{name.partition('::')[0]}'"
         return f"{what} not supported on .target '{self.target}'"
 
@@ -316,8 +328,8 @@ def mentions_unknown(shape: Shape) -> bool:
 REFUSED = "P0305"
 """The code of a modifier that does not fit; ptxas judges the operands as if it were not there."""
 WRONG_OPERANDS = frozenset({"P0302", "P0303", "P0304"})
-UNTOLD = frozenset({"bar", "barrier", "bfe", "bfi", "bmsk", "mov", "redux"})
-"""Opcodes of which ptxas does not say that an operand must be a register, and no vector."""
+AS_INSTRUCTIONS = frozenset("bmsk dp2a.hi dp2a.lo dp4a griddepcontrol lop3 match nanosleep szext".split())
+"""Instructions that it does not call features where the target lacks them."""
 ALONE = ("Unexpected instruction types", "Not a name of any known instruction")
 """What ptxas says alone, whatever the other modifiers are."""
 WHILE_READING = ("Unknown modifier", "Multiple ", "Duplicate ")
@@ -355,11 +367,6 @@ READ_ON = 8
 """Modifiers of which is told what ptxas says of each."""
 
 
-def lines_of(problem: Problem) -> list[str]:
-    """The lines that ptxas prints of a problem."""
-    return [problem.ptxas or problem.message, *problem.consequence.splitlines()]
-
-
 def weights(problems: Sequence[Problem]) -> int:
     """The weight of the problems of a form."""
     return sum(weight(each) for each in problems)
@@ -368,114 +375,3 @@ def weights(problems: Sequence[Problem]) -> int:
 def weight(p: Problem) -> int:
     """The weight of a problem in the choice of a form: a wrong operand weighs more than a missing version."""
     return {"P0302": 1000, "P0303": 100, "P0306": 1, "P0307": 1}.get(p.code, 10)
-
-
-# ── operands ────────────────────────────────────────────────────────────────────────────
-
-
-NO_RESULT = {"integer": "Result register required", "sink": "Result discard mode is not allowed"}
-"""What ptxas says where nothing is wrong but what stands for the result."""
-SYMBOL = "{symbol}"
-"""Stands in what ptxas says for the name of an operand, which a shape does not have."""
-READ_SPECIAL = frozenset({"mov", "cvt"})
-"""Opcodes whose sources may be special registers, so that ptxas says of a result that it is read-only."""
-LOADS = frozenset({"ld", "ldu", "st"})
-"""Opcodes of which it says besides that a predicate is no operand."""
-
-
-def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]:
-    """The problems of the operands with their types."""
-    destinations = set(decoded.destinations()) - decoded.of.updates
-    typed = [(name, shape, decoded.type_of(name)) for name, shape in named.items()]
-    wrong = [
-        (name, shape, type, said)
-        for name, shape, type in typed
-        if (said := problem(shape, type, decoded.operand_type(name), destination=name in destinations))
-    ]
-    of_types = [each for each in wrong if not is_special(each[1], each[2])]
-    result = of_types[0][1] if len(wrong) == 1 and of_types and wrong[0][0] in destinations else None
-    kind = "" if result is None else "integer" if result.kind == "register" and result.items else result.kind
-    refusal = NO_RESULT.get(kind, "Arguments mismatch") if of_types else "Special register argument not allowed"
-    ptxas, besides = f"{refusal} for instruction '{decoded.opcode}'", ""
-    if not of_types and decoded.opcode in READ_SPECIAL and any(name in destinations for name, *_ in wrong):
-        ptxas = "Read-only special register cannot be destination argument"
-    if len(wrong) == 1 and is_vector_of(*wrong[0][1:3]) and decoded.of.effects <= {"cc"} and decoded.opcode not in UNTOLD:
-        ptxas = f"Vector operand is not allowed for instruction '{decoded.opcode}'"
-    if len(wrong) == 1 and (base := register_of_address(wrong[0][1])) is not None:
-        ptxas = f"Illegal to use symbol '{SYMBOL}' of type {base} as address operand. Use integer or bit only."
-        besides = f"Illegal operand type to instruction '{decoded.opcode}'" if base is pred and decoded.opcode in LOADS else ""
-    return [
-        Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas, consequence=besides)
-        for name, shape, type, said in of_types or wrong
-    ]
-
-
-def address_for_register(decoded: Decoded, shapes: Sequence[Shape], found: Problem) -> Problem:
-    """The problem of an address where a register stands; ptxas says so where the register in it would fit."""
-    at, opcode = found.number, decoded.opcode
-    if at is None or found.code != "P0303" or shapes[at].kind != "address" or len(shapes[at].items) > 1:
-        return found
-    base = base_of(shapes[at])
-    placed = match_operands(decoded.form, opcode, [*shapes[:at], base, *shapes[at + 1 :]], str)
-    if base.kind != "register" or isinstance(placed, Problem) or decoded.form.opcode in UNTOLD:
-        return found
-    judged = Decoded(decoded.of, decoded.form, {**decoded.bound, **placed.marks}, placed.named)
-    said = f"Argument {at} of instruction '{opcode}': must be register"
-    return found if operand_problems(judged, placed.named) else replace(found, ptxas=said)
-
-
-def is_vector_of(shape: Shape, type: Type | None) -> bool:
-    """Is it a vector of registers that would each fit a type that is no bits alone?"""
-    if shape.kind != "vector" or type is None or type is pred or type.kind == "b":
-        return False
-    types = [each.type for each in shape.items if each.kind == "register" and each.type is not None]
-    fitting = [each for each in types if each.bits == type.bits and (each.kind == "b" or each.is_float == type.is_float)]
-    return len(fitting) == len(shape.items)
-
-
-def register_of_address(shape: Shape) -> Type | None:
-    """The type of the register that an address is relative to, where it is none of an address."""
-    base = base_of(shape) if shape.kind == "address" and len(shape.items) == 1 else None
-    if base is None or base.kind != "register" or base.type is None or base.detail:
-        return None
-    return base.type if base.type is pred or base.type.is_float else None
-
-
-def is_special(shape: Shape, type: Type | None) -> bool:
-    """Is it a special register of the size of a type?  ptxas refuses it where all operands have their types."""
-    if shape.kind != "special" or shape.type is None or type is None:
-        return False
-    return shape.type.bits == type.bits
-
-
-def needs_of_registers(named: dict[str, Shape]) -> list[tuple[str, Need]]:
-    """What the special registers need: those that stand alone, and those within braces and brackets."""
-    items = [item for shape in named.values() for item in ((shape,) if shape.kind == "special" else shape.items)]
-    registers = [(item.detail, lookup(item.detail)) for item in items if item.kind == "special"]
-    return [(f"%{name}", register.need) for name, register in registers if register is not None]
-
-
-UNIFIED = (1,)
-"""The path of the operand that may have `.unified`: what is loaded from stands behind the result."""
-
-
-def misplaced_unified(decoded: Decoded, named: dict[str, Shape], at: dict[str, tuple[int, ...]]) -> Iterator[Problem]:
-    """The problems of `[a].unified`: it is of an address in `.global` to load from, of a variable that has it (PTX 5.4.8).
-
-    Such a variable is for modules that are compiled apart, and refused where it is declared.
-    """
-    for name in (name for name, shape in named.items() if shape.kind == "address" and shape.detail == "unified"):
-        if (
-            base_of(named[name]).kind in ("variable", "special")
-            or at[name] != UNIFIED
-            or not loads_from_global(decoded.form, decoded.bound)
-        ):
-            said = "'.unified' is for variables with this attribute, which instructions load from"
-            ptxas = f"Illegal use of attribute '.unified' for instruction '{decoded.opcode}'"
-            yield Problem("P0303", said, operand=name, help="leave `.unified` out", ptxas=ptxas)
-
-
-def loads_from_global(form: Form, bound: Mapping[str, str]) -> bool:
-    """Is the first space of the instruction `.global`, or none, and its first operand no address of several parts?"""
-    spaces = (bound[slot.name] for slot in form.slots if slot.is_space and slot.name in bound)
-    return next(spaces, Space.GLOBAL) == Space.GLOBAL and not form.operands[0].items

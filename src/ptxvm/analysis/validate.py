@@ -12,10 +12,11 @@ from ptxvm.analysis import (
 from ptxvm.analysis.calls import check_calls
 from ptxvm.analysis.consequences import consequences
 from ptxvm.analysis.naming import report_unknown, unknown_symbol
+from ptxvm.analysis.operand_problems import SYMBOL
 from ptxvm.analysis.parameters import check_parameters
 from ptxvm.analysis.passing import check_passing
 from ptxvm.analysis.program import Bound, Program
-from ptxvm.analysis.recognise import SYMBOL, Recogniser, Recognition
+from ptxvm.analysis.recognise import Recogniser, Recognition
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shapes import constant, names_in, shape_of
 from ptxvm.diagnostics import Span

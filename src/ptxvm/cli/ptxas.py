@@ -26,6 +26,7 @@ from ptxvm.cli.failures import OUR_BUG, one_line
 from ptxvm.cli.ptxas_addresses import WORD, declares_size, narrow_addresses, no_narrow_code, other_host
 from ptxvm.cli.ptxas_options import OPTIONS, REAL, PtxasCall, RefusedError, Takes, parse
 from ptxvm.cli.ptxas_program import Names
+from ptxvm.cli.ptxas_reading import SYNTAX, as_read
 from ptxvm.cli.ptxas_residency import of_kernels
 from ptxvm.cli.ptxas_warnings import OPTIMIZED, TOOLS, of_options, optimizes
 from ptxvm.cli.standard_streams import OutputLost, watched, write_error
@@ -38,7 +39,6 @@ from ptxvm.syntax.tree import Directive, Section
 OUTPUT = "elf.o"
 REFUSED = 255  # the exit code of ptxas, whatever is wrong
 Checked = tuple[Program, Report]
-SYNTAX = "P01"  # how the codes of errors of syntax begin
 NO_DEBUGGING = "Debug information not found in presence of .target debug"  # which ptxas says without a place
 STACK_WORD = 8
 DOUBLES = "Program is doing double precision computations."
@@ -144,7 +144,9 @@ def verify(request: PtxasCall) -> int:
             continue
         program, report = check_for(source, target_of(request))
         checked.append((program, report))
-        found = missing_head(program, report) or [*of_module(program, report), *names.add(program), *extra(request, program)]
+        found = missing_head(program, report) or as_read(
+            program, [*of_module(program, report), *names.add(program), *extra(request, program)]
+        )
         found = wanted(request, found)
         write_error("".join(f"{line}\n" for line in lines(source, found)))
         failed |= any(each.severity is Severity.ERROR for each in found)

@@ -18,6 +18,9 @@ SYMBOL = "Unknown symbol"
 DISCARD = "Result discard mode is not allowed"
 """How an error of operands begins at which ptxas stops; it goes on behind all others."""
 
+NO_VALUE = "Invalid initial value symbol"
+"""How an error of a name that is not declared begins at which ptxas stops."""
+
 NO_ASCII = "Unexpected non-ASCII character"
 """The finding that ptxas prints alone, with the line in its text and without a file."""
 
@@ -26,6 +29,9 @@ MISMATCH = "Arguments mismatch"
 
 LATER = "Function call sequence invalid"
 """How the findings begin for which ptxas looks only where it has found nothing else."""
+
+UNSAID = "-"
+"""Stands for the line of a finding that ptxas does not print beside another of the same instruction."""
 
 ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors"
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
@@ -50,7 +56,7 @@ def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
     found, symbols = list[str](), list[str]()
     before: Diagnostic | None = None
     for line, diagnostic in sorted(((_line(each, source), each) for each in diagnostics), key=lambda pair: pair[0]):
-        if before is not None and _repeats(diagnostic, before, source):
+        if diagnostic.ptxas == UNSAID or (before is not None and _repeats(diagnostic, before, source)):
             continue
         before = diagnostic
         fatal = stops(diagnostic)
@@ -75,7 +81,7 @@ def stops(diagnostic: Diagnostic) -> bool:
     if diagnostic.severity is not Severity.ERROR:
         return False
     code = explain(diagnostic.code)
-    return (code is not None and code.stops_ptxas) or diagnostic.ptxas.startswith(DISCARD)
+    return (code is not None and code.stops_ptxas) or diagnostic.ptxas.startswith((DISCARD, NO_VALUE))
 
 
 def _line(diagnostic: Diagnostic, source: Text) -> int:

@@ -387,6 +387,9 @@ def wide_access(i: Decoded) -> bool:
     return bool(count(i) * i.type.bits == 256 and i.type.bits in (32, 64))
 
 
+wide_access.__name__ = "256 bit wide load/store"
+
+
 def wide_outside_global(i: Decoded) -> str | None:
     """An access of 256 bits is to .global or a generic address."""
     if wide_access(i) and space_of(i) not in (Space.GENERIC, Space.GLOBAL):
@@ -465,7 +468,7 @@ def result_vector(operand: str, *, sink: bool = False) -> Trait:
 def source_vector(operand: str) -> Trait:
     """What goes to memory is a vector where the instruction has `.vec`."""
 
-    def symbol(i: Decoded) -> str | None:
+    def symbol(i: Decoded) -> Problem | str | None:
         """What goes to memory is in registers, or constant: no special register, no address of a variable.
 
         In a store of 256 bits `_` leaves an element of the memory as it is.
@@ -476,7 +479,10 @@ def source_vector(operand: str) -> Trait:
         if shape.kind == "special":
             return f"Special register argument not allowed for instruction '{i.form.opcode}'"
         if shape.kind == "variable" and shape.detail != "offset":
-            return f"the address of a variable stands where a register is needed for instruction '{i.form.opcode}'"
+            at = next(n for n, each in enumerate(i.form.operands) if operand in each.names)
+            said = f"Argument {at} of instruction '{i.form.opcode}': must be register"
+            said = said if shape.type is not None else f"Arguments mismatch for instruction '{i.form.opcode}'"
+            return Problem("P1817", "the address of a variable stands where a register is needed", operand=operand, ptxas=said)
         return None
 
     return Trait(rules=[("P1815", vector_size(operand)), ("P1817", symbol)])

@@ -260,7 +260,7 @@ class Cursor:
         text = self.texts[at]
         return self.touches(at) and self.texts[at - 1][0].isdigit() and text[0] in _NUMBER_TAIL
 
-    def missing_semicolon(self, before: int, after: str, severity: Severity = Severity.ERROR) -> None:
+    def missing_semicolon(self, before: int, after: str, severity: Severity = Severity.ERROR, ptxas: str = "") -> None:
         """Report a `;` that was forgotten before a token, at the end of what stands in front of it."""
         end = self.ends[before - 1]
         self.report(
@@ -271,6 +271,7 @@ class Cursor:
             related=(("before this", self.span(before)),),
             noticed=before,
             severity=severity,
+            **({"ptxas": ptxas} if ptxas else {}),
         )
 
     def near(self, text: str) -> str:

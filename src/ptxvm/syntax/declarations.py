@@ -9,13 +9,16 @@ from __future__ import annotations
 from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics import codes, did_you_mean, habits, listed
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import NAME_START, NO_NAME, shorten
+from ptxvm.syntax.cursor import NAME_START, NO_NAME, Recover, shorten
 from ptxvm.syntax.lexer import integer
 from ptxvm.syntax.operands import Operands
 from ptxvm.syntax.tables import Constants
 
 SPACES = frozenset(".reg .global .const .shared .local .param .tex".split())
 """The state spaces that declare (PTX 5.1)."""
+
+_BEHIND_NAME = frozenset((",", ";", "[", "<", "="))
+"""What stands behind the name in a declaration."""
 
 TYPES = frozenset(
     (
@@ -122,6 +125,8 @@ class Declarations(Operands):
             message = f"`{text}` must come first" if not linkage else f"`{text}` excludes `.{linkage}`"
             raise self.fail(codes.BAD_LINKAGE, message)
         if not space and not parameter and not self.is_bare_type():
+            if self.is_type(text):
+                raise self.without_space()
             raise self.unexpected("a state space", did_you_mean(text, SPACES))
         vector = self._vector()
         kind = self._type()
@@ -131,6 +136,29 @@ class Declarations(Operands):
         """`.b64;` or `.v2 .b32;`: without names a declaration needs no state space, as ptxas reads it."""
         at = self.at + (self.texts[self.at] in _VECTORS)
         return self.texts[at] in TYPES and self.texts[at + 1] == ";"
+
+    def is_type(self, text: str) -> bool:
+        """Does it begin what is declared: a type, or the size of a vector?"""
+        return text in TYPES or text in _VECTORS
+
+    def without_space(self) -> Recover:
+        """A type where a state space should stand: ptxas reads it, and what follows, as a declaration."""
+        at = self.at
+        last = at + (self.texts[at] in _VECTORS)
+        name, _, tail = self.texts[last + 1].partition(".")
+        noticed = last + 1
+        near = f".{tail.partition('.')[0]}" if name[:1] in NAME_START and tail else self.texts[noticed]
+        if name[:1] in NAME_START and not tail:
+            noticed, near = last + 2, self.texts[last + 2]
+        declares = noticed == last + 2 and near in _BEHIND_NAME
+        return self.fail(
+            codes.UNKNOWN_DIRECTIVE,
+            f"expected a state space, found {self.describe(at)}",
+            at,
+            help=f"say where it is: `.reg {self.texts[at]} …;` in registers, `.shared` or `.global` in memory",
+            ptxas="No variable storage specified" if declares else self.near(near),
+            related=((f"before {self.describe(noticed)}", self.span(noticed)),) * (not declares),
+        )
 
     def _space(self) -> str:
         """A state space with its bank, if any: `const[3]` (PTX 5.1.3, up to 2.2)."""

@@ -115,7 +115,7 @@ class Instructions(Directives):
         if len(operands) == 1 and before == first + 1 and self.starts_line(before) and self._looks_like_head(before):
             operands.pop()
             self.at = before
-            self.missing_semicolon(before, "the instruction")
+            self.missing_semicolon(before, "the instruction", ptxas=self.near(self.texts[before + 1]))
             return
         raise self.unexpected("`,` or `;`" if operands else "an operand or `;`", self._line_help(first, operands))
 

@@ -185,6 +185,8 @@ class Parser(Instructions):
             or text in _LABELLED
         ):
             return self.fail(codes.MISPLACED, f"`{text}` cannot stand at module level")
+        if self.is_type(text):
+            return self.without_space()
         if text[0] == "." and len(text) > 1:
             return self.fail(
                 codes.UNKNOWN_DIRECTIVE,
@@ -418,6 +420,8 @@ class Parser(Instructions):
             raise self.fail(codes.MISPLACED, f"`{text}` needs a label in front of it", help=f"write `name: {text} …;`")
         if text in _ALL_DIRECTIVES:
             raise self.fail(codes.MISPLACED, f"`{text}` cannot stand in a function")
+        if self.is_type(text):
+            raise self.without_space()
         if len(text) > 1:
             label = self.texts[self.at + 1] == ":"
             raise self.fail(

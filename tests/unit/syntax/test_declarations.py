@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ptxvm.syntax import parse
 from ptxvm.syntax.tree import (
     Attribute,
     Binary,
@@ -171,3 +172,35 @@ def test_what_is_no_declaration(errors, text, code):
     """Each of them is a parsing error of ptxas 13.0."""
     (found,) = errors(text)
     assert found.code == code, str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "ptxas"),
+    [
+        (".b64 x;", "No variable storage specified"),
+        (".align 8 .b64 x;", "No variable storage specified"),
+        (".v4 .f32 x[4];", "No variable storage specified"),
+        (".f16 64;", "Parsing error near '64': syntax error"),
+        (".b16.global .texref t;", "Parsing error near '.global': syntax error"),
+        (".b64 .align 8 .shared x;", "Parsing error near '.align': syntax error"),
+        (".f16x2 add.u32 x;", "Parsing error near '.u32': syntax error"),
+        (".u8 x:", "Parsing error near ':': syntax error"),
+    ],
+)
+def test_a_declaration_without_its_state_space(text, ptxas):
+    """As ptxas 13.0 prints it, in a module and in a body."""
+    for module in (f"{text}\n", f".entry k() {{\n{text}\nret;\n}}\n"):
+        found = parse(f".version 8.7\n.target sm_90a\n.address_size 64\n{module}")[1][0]
+        assert (found.code, found.ptxas) == ("P0104", ptxas)
+        assert found.message.startswith("expected a state space")
+        assert "`.shared`" in found.help
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [("ret\nadd.u32 a, b;", "a"), ("ret\nlabel: ret;", ":")],
+)
+def test_an_opcode_that_is_taken_for_an_operand(text, near):
+    """As ptxas 13.0 goes on where a `;` is missing behind an instruction without operands."""
+    found = parse(f".version 8.7\n.target sm_90a\n.address_size 64\n.entry k() {{\n{text}\n}}\n")[1][0]
+    assert (found.code, found.ptxas) == ("P0102", f"Parsing error near '{near}': syntax error")

@@ -65,6 +65,9 @@ TYPES = {
     "max": f"u32 s32 u64 s64 {HALVES}",
 }
 
+ADDED = ".u32 or .s32 or .u64 or .f64 or f16 or f16x2 or .f32 or .bf16 or .bf16x2"
+"""How ptxas lists the types that are added."""
+
 # What an operation on a type, in a space, needs.
 OPERATION_NEEDS = (
     ("add exch cas", "u64 b64", None, "PTX 1.2, sm_12"),
@@ -98,8 +101,9 @@ def wrong_type(i: Decoded) -> Problem | None:
     if i.type.name in types:
         return None
     wanted = " or ".join(f".{t}" for t in types)
+    told = ADDED if i.op == "add" else wanted
     return Problem("P1901", f"'.{i.op}' works on {wanted}, not on {i.type}", word=i.type.name,
-                   ptxas=f"Operation .{i.op} requires {wanted} type for instruction '{i.form.opcode}'")  # fmt: skip
+                   ptxas=f"Operation .{i.op} requires {told} type for instruction '{i.form.opcode}'")  # fmt: skip
 
 
 def missing_noftz(i: Decoded) -> str | None:
@@ -142,8 +146,9 @@ def vector_outside_global(i: Decoded) -> str | None:
 
 def scalar_extreme(i: Decoded) -> str | None:
     """Minimum and maximum of half precision exist for vectors only."""
-    if i.op in ("min", "max") and i.type.is_float and not i.vec:
-        return f"Vector modifier required for instruction '{i.form.opcode}.{i.op}.{i.type.name}'"
+    if i.op in ("min", "max") and i.type.name in HALVES.split() and not i.vec:
+        space = f".{i.ss}" if i.ss else ""
+        return f"Vector modifier required for instruction '{i.form.opcode}.{i.op}.{i.type.name}{space}'"
     return None
 
 

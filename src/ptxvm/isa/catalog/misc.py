@@ -118,7 +118,7 @@ def line_size(i):
     """The size is 128 bytes."""
     size = i.value("size")
     if size is not None and size != 128:
-        return f"Argument 1 of instruction '{i.form.opcode}': unexpected value '{size}', expected to be 128"
+        return f"Argument 2 of instruction '{i.form.opcode}': unexpected value '{size}', expected to be 128"
     return None
 
 
