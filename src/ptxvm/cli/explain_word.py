@@ -6,7 +6,7 @@ from rich.text import Text
 
 from ptxvm.cli.failures import FINDINGS, say
 from ptxvm.cli.terminal import console, filled, labelled
-from ptxvm.diagnostics import did_you_mean
+from ptxvm.diagnostics import did_you_mean, listed
 from ptxvm.reference import modifiers, type_words, words
 from ptxvm.reference.directive_words import DIRECTIVES
 from ptxvm.reference.instruction_parts import requirements
@@ -19,7 +19,9 @@ def explain_word(word: str) -> int:
     type, directive, uses = words.type_named(word), words.directive(word), words.uses(word)
     said = DIRECTIVES.get(f".{word}")
     if type is None and directive is None and said is None and not uses:
-        guess = did_you_mean(f".{word}", [f".{known}" for known in dict.fromkeys(words.known_words())])
+        known = [f".{each}" for each in dict.fromkeys(words.known_words())]
+        longer = [f"`{each}`" for each in known if each.endswith(f"::{word}")]
+        guess = f"did you mean {listed(longer)}?" if longer else did_you_mean(f".{word}", known)
         return say(
             f"ptxvm explain: no modifier, type or directive is called '.{word}'{f'; {guess}' if guess else ''}", FINDINGS
         )

@@ -153,7 +153,9 @@ def _operand(found: Names, decoded: Decoded, operand: str, node: tree.Operand) -
         type = Type.named.get(f"b{type.bits // len(node.items)}", type)
     address = isinstance(node, tree.Address)
     constant = isinstance(node, tree.Binary | tree.Call | tree.Index)
-    may_be_variable = not found.bare and (address or constant or "plain" not in spec.marks)
+    may_be_variable = (
+        not found.bare and (address or constant or "plain" not in spec.marks) and operand not in decoded.destinations()
+    )
     for name in names_in(node):
         if predefined(name):
             continue

@@ -71,6 +71,21 @@ def test_a_modifier_names_its_instructions(ptxvm):
     for word, meant in ((".fttz", ".ftz"), (".f16x3", ".f16x2"), (".maxntidd", ".maxntid")):
         said = f"ptxvm explain: no modifier, type or directive is called '{word}'; did you mean `{meant}`?\n"
         assert ptxvm("explain", word).err == said
+    assert "did you mean `.L1::evict_last` or `.L2::evict_last`?" in ptxvm("explain", ".evict_last").err
+
+
+@pytest.mark.parametrize("instruction", ["mov.u32 a, %r1;", "ld.global.u32 a, [%rd1];", "mov.b64 {a, b}, %rd1;"])
+def test_a_result_without_its_percent_sign_is_a_register(ptxvm, instruction):
+    done = ptxvm("explain", instruction)
+    assert done.code == 0, done.err
+    assert "d  a" in done.out or "d  {a, b}" in done.out
+
+
+@pytest.mark.parametrize("word", ["shuffle", "atomics", "wavefront", "race condition", "dsmem", "l2", "membermask", "fp4"])
+def test_words_that_are_no_part_of_ptx_are_concepts(ptxvm, word):
+    done = ptxvm("explain", word)
+    assert done.code == 0, done.err
+    assert "\nexplain      " in done.out
 
 
 def test_a_type_a_directive_and_a_target(ptxvm):
@@ -543,7 +558,7 @@ def test_a_word_needs_no_dot_and_a_kind_no_dashes(ptxvm, word, said):
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("shuffle", "`shfl`"), ("atomic", "`atom` or `red`"), ("prmtt", "`prmt`"), ("out_of_bound", "`out-of-bounds`")],
+    [("permute", "`prmt`"), ("branch", "`bra` or `brx`"), ("prmtt", "`prmt`"), ("out_of_bound", "`out-of-bounds`")],
 )
 def test_a_common_name_leads_to_the_instruction(ptxvm, word, meant):
     done = ptxvm("explain", word)
@@ -578,7 +593,7 @@ def test_a_kind_that_is_none_is_guessed(ptxvm):
         1,
         "ptxvm explain: no fault or finding is called 'out-of-bound'; did you mean `out-of-bounds`?\n",
     )
-    assert ptxvm("explain", "data-race").err.endswith("did you mean `race`?\n")
+    assert ptxvm("explain", "data-race").out.endswith("explain      race, memory model, bar.sync, fence\n")
 
 
 @pytest.mark.parametrize(
