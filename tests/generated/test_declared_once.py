@@ -22,6 +22,7 @@ ALLOWED = {
     "isa": "the declarations, and what is derived from them",
     "syntax": "the parser makes opcodes and words of text",
     "analysis/recognise.py": "finds the declaration of an instruction by its opcode and words",
+    "analysis/operand_problems.py": "has ptxas's words for wrong operands, which differ by opcode",
     "analysis/repairs.py": "suggests what was meant by an opcode or a word that no declaration has",
     "analysis/ptxas_missing.py": "has ptxas's words for an opcode whose modifiers no declaration has",
     "analysis/ptxas_modifiers.py": "has ptxas's words for a modifier that no declaration has",

@@ -191,6 +191,13 @@ def is_strange(opcode: str, words: Words, at: int) -> bool:
     return word not in Type.named and at >= len(opcode_words(opcode, words)) and (word not in known_words() or word in WITHIN)
 
 
+def strange_words(opcode: str, words: Words) -> list[str]:
+    """The modifiers of an instruction that ptxas does not know, whether it knows the opcode or not."""
+    if opcode not in ISA.by_opcode:
+        return unknown_words(words)
+    return [word for n, word in enumerate(words) if is_strange(opcode, words, n)]
+
+
 def unknown_words(words: Words) -> list[str]:
     """The modifiers that ptxas does not know behind an opcode that it does not know."""
     return [word for word in words if word not in Type.named and (word not in known_words() or word in WITHIN)]

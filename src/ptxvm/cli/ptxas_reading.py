@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.naming import strange_component
 from ptxvm.analysis.program import Program
-from ptxvm.analysis.ptxas_modifiers import is_strange, unknown_words
+from ptxvm.analysis.ptxas_modifiers import strange_words
 from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.shapes import shape_of
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.diagnostics.codes import BAD_NUMBER
 from ptxvm.diagnostics.ptxas import stops
-from ptxvm.isa.model import ISA
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START
 from ptxvm.syntax.lexer import END, PlainText, Tokens, integer
@@ -137,13 +136,6 @@ def of_next(text: str, tokens: Tokens, first: int, scope: NameScope) -> list[str
     if name and tokens.texts[first + 1] == END and not has_meaning(name[2]):
         return strange_component(name[1], name[2], scope)[:1]
     return []
-
-
-def strange_words(opcode: str, words: tuple[str, ...]) -> list[str]:
-    """The modifiers that ptxas does not know."""
-    if opcode not in ISA.by_opcode:
-        return unknown_words(words)
-    return [word for n, word in enumerate(words) if is_strange(opcode, words, n)]
 
 
 def finding(source: Source, said: str, place: Span, severity: Severity = Severity.ERROR) -> Diagnostic:
