@@ -22,7 +22,9 @@ from ptxvm.syntax.statements import BLANKS
 from ptxvm.syntax.tables import tables
 
 _STRING = re.compile(r'"[^"\n]*"')
-_HEAD = re.compile(r"[ \t]*(\.(?:\w+\s+\.)?(?:entry\b|func\b(?:(?!\.(?:func|entry)\b)[^;{}])*\{))", re.ASCII)
+_HEAD = re.compile(
+    rf"[ \t]*(\.(?:(?:{'|'.join(tree.Linkage)})\s+\.)?(?:entry\b|func\b(?:(?!\.(?:func|entry)\b)[^;{{}}])*\{{))", re.ASCII
+)
 _ABOVE = re.compile(rf"[{BLANKS}]*(?:\.loc\b[^\n]*\n|[%$\w]+[ \t]*:(?!:)|@[ \t]*!?[ \t]*[%$\w]+)", re.ASCII)
 
 _STRAY = re.compile(

@@ -87,6 +87,7 @@ PIECES = [
     "\n}\n", "\n{\n", "\n.visible .entry open()\n{\n", "\n.func declared();\n", '"{"',
     "/", '"\n', "mov.b64 {", "\n/ ", "\n.entry fourth() {", "{%r1, %r2}", "\n    {", "!", "\n'",
     ".loc 1 2 3, function_name $a, inlined_at 9 9 9\n", "L: .branchtargets END;", "brx.idx %r1, L;", ".alias a, b;", "\r\n",
+    ".func f(", ".func (.reg .b32 %q", "\n.extern .shared", ".weak .func w(.param .b32 p);", "\n.reg .entry", ".align .func",
 ]  # fmt: skip
 
 
@@ -277,6 +278,13 @@ def test_of_a_body_that_is_open_only_what_is_doubtful_is_read(wrong, monkeypatch
     found = checker.check(Source(text))
     assert len(read) < 50
     assert found == oracle(text) != []
+
+
+@pytest.mark.parametrize("line", [".reg .entry", ".reg .entry k() {", ".align .func f() {", ".visible .entry k() {"])
+def test_only_the_head_of_a_function_ends_what_is_open_above_it(line):
+    """`.reg .entry` declares a register whose type is wrong; found by fuzzing."""
+    text = TEXT.replace("$LOOP:", f"{line}\n$LOOP:", 1)
+    assert IncrementalChecker().check(Source(text)) == oracle(text) != []
 
 
 @pytest.mark.parametrize("half", ["ad", "@%p1", "add.s32 %r1, %r2, 3"])

@@ -146,6 +146,15 @@ def test_a_link_names_the_lesson_that_it_is_of(page):
     assert page.input_value("#examples") == ""
 
 
+def test_a_text_that_was_changed_is_no_example_any_more(page):
+    page.select_option("#examples", "example a race")
+    begun = page.input_value(EDITOR)
+    page.fill(EDITOR, "// of my own")
+    assert page.input_value("#examples") == ""
+    page.select_option("#examples", "example a race")
+    assert page.input_value(EDITOR) == begun
+
+
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
@@ -264,6 +273,8 @@ def test_a_hover_explains(page):
     page.locator(".ink .opcode", has_text="setp").hover(force=True)
     page.wait_for_selector("#tip:not([hidden])")
     assert page.inner_text("#tip").startswith("setp.ge.u32 %p, %r5, %r1;")
+    page.press(EDITOR, "End")
+    page.wait_for_selector("#tip", state="hidden")
 
 
 def test_a_litmus_test_is_judged(page):
@@ -301,6 +312,11 @@ def test_nothing_is_wider_than_the_window(page, width):
     for name in ("lesson", "results", "step", "count", "explain", "litmus"):
         page.click(f"#tab-{name}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.select_option("#examples", "lesson mma-fragment")
+    put_cursor(page, "mma.sync")
+    page.click("#tab-explain")
+    page.wait_for_selector("#panel-explain svg")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 AXE = os.environ.get("PTXVM_AXE")

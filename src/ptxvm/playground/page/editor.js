@@ -151,6 +151,7 @@ export class Editor extends EventTarget {
   // ── keys ──────────────────────────────────────────────────────────────────────────────
 
   key(event) {
+    this.hide(); // a tip covers lines that one types in
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey) {
       const indent = /^[ \t]*/.exec(this.lines[this.line - 1])[0];
       if (!indent) return;
@@ -161,7 +162,7 @@ export class Editor extends EventTarget {
       const next = this.marks.toSorted((a, b) => a.line - b.line);
       const mark = next.find((each) => each.line > this.line) ?? next[0];
       this.go(mark.line, mark.column);
-    } else if (event.key === "Escape") this.hide();
+    }
   }
 
   /** Insert a text at the cursor, so that it can be undone. */

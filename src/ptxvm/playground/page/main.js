@@ -77,6 +77,7 @@ async function ask(method, params, doing) {
 let pause = 0;
 editor.addEventListener("change", () => {
   state.source = editor.text;
+  at("examples").value = begin(state);
   clearTimeout(pause);
   pause = setTimeout(check, 300);
 });
