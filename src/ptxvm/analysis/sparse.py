@@ -17,7 +17,7 @@ from ptxvm.analysis.body_lines import BlockCheck
 from ptxvm.analysis.memo import Key, Left
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.recognise import Recognition
-from ptxvm.diagnostics import Diagnostic
+from ptxvm.diagnostics import Diagnostic, codes
 from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START
@@ -180,6 +180,8 @@ class SparseWalk(BodyCheck):
             DECLARATION_BEGIN.match(text, start, end) is not None or DECLARATION.search(text, start, end) is not None
         )
         if (would_declare and not declares) or (wrong and (declares or not self.has_own_lines(start, end))):
+            raise WholeBody
+        if any(each.code == codes.UNCLOSED for each in wrong):  # its block goes on below, and its message looks there
             raise WholeBody
         self.syntax += wrong
         for each in statements:

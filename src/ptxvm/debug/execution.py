@@ -350,13 +350,25 @@ class Execution:
             return None  # its catchpoint is off
         focus = self.focus
         self.keep_focus(issue)
-        self.focus_on_place(fresh[0].accesses[-1].place if fresh[0].accesses else None)
+        self.focus_on_finding(fresh)
         stopping = [each for each in wanted if len(self.holding(each, issue, self.focused(issue))) and each.counted()]
         if wanted and not stopping:
             self.focus = focus
             return None
         said = troubles(stopping) or "; ".join(f"{each.kind}: {each.message}" for each in fresh)
         return Stop(Reason.CATCHPOINT, numbers(stopping), said, finding=fresh[0].kind)
+
+    def focus_on_finding(self, fresh: Sequence[Finding]) -> None:
+        """Let the thread have the focus that the first of some findings names."""
+        self.focus_on_place(fresh[0].accesses[-1].place if fresh[0].accesses else None)
+
+    def finding_lanes(self, issue: Issue, fresh: Sequence[Finding]) -> LaneNumbers:
+        """The lane of an instruction that the first of some findings names, where it is one of its lanes; else all of them."""
+        focus = self.focus
+        self.focus_on_finding(fresh)
+        lanes = self.focused(issue)
+        self.focus = focus
+        return lanes
 
     def focused(self, issue: Issue) -> LaneNumbers:
         """The lane in focus, where it is one of an instruction; else those of the instruction."""
@@ -434,10 +446,11 @@ class Execution:
         fresh = self.findings[known:]
         kinds = {Caught.by(each.kind) for each in fresh}
         wanted = [each for each in self.breakpoints.catchpoints if each.caught in kinds]
-        catches = [each for each in wanted if len(self.holding(each, issue, issue.numbers))]
+        lanes = self.finding_lanes(issue, fresh) if fresh else issue.numbers
+        catches = [each for each in wanted if len(self.holding(each, issue, lanes))]
         if catches or (Caught.MEMORY in kinds and not wanted):
             said = troubles(catches) or f"before it is found: {fresh[-1].message}"
-            return Before(Stop(Reason.CATCHPOINT, numbers(catches), said, finding=fresh[-1].kind), issue.numbers)
+            return Before(Stop(Reason.CATCHPOINT, numbers(catches), said, finding=fresh[-1].kind), lanes)
         if made := self.nan_catches(issue, nans):
             said = troubles(made) or f"before {nan_text(issue)}"
             return Before(Stop(Reason.CATCHPOINT, numbers(made), said, finding=Caught.NAN), next(iter(made.values())))

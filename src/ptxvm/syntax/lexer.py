@@ -57,12 +57,12 @@ _SOURCE_END = re.compile(r"^[ \t]*\.source_end[ \t]*$", re.MULTILINE)
 """Between the two is a text in another language, on lines of its own (PTX 9.4)."""
 
 
-def places(text: str, part: str) -> Iterator[int]:
-    """Where a character, or a longer part, stands."""
-    at = text.find(part)
+def places(text: str, part: str, start: int = 0, end: int = sys.maxsize) -> Iterator[int]:
+    """Where a character, or a longer part, stands in a text, or in a piece of it."""
+    at = text.find(part, start, end)
     while at >= 0:
         yield at
-        at = text.find(part, at + 1)
+        at = text.find(part, at + 1, end)
 
 
 def _sources(text: str) -> dict[int, tuple[int, int]]:

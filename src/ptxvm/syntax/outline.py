@@ -6,6 +6,7 @@ Only a text without errors of syntax has an outline, as an error can change what
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -267,16 +268,17 @@ def _of_blocks(text: str, braces: Sequence[int]) -> Iterator[int]:
 def _in_instruction(text: str, start: int, at: int) -> bool:
     """Does a brace stand in the instruction that begins behind some blanks, labels, places of the source and a guard?
 
-    One that begins a line would open a block behind an instruction that is wrong.
+    One that begins a line would open a block behind an instruction that is wrong, and one of a head opens a body.
     """
     while (above := _ABOVE.match(text, start, at)) is not None:
         start = above.end()
     found = text[start:at]
-    return found.lstrip(BLANKS)[:1] not in ("", ".") and found.rpartition("\n")[2].strip(BLANKS) != ""
+    is_operand = found.lstrip(BLANKS)[:1] not in ("", ".") and found.rpartition("\n")[2].strip(BLANKS) != ""
+    return is_operand and not any(start < head for head in _heads(text, start, at))
 
 
-def _heads(text: str) -> list[int]:
+def _heads(text: str, start: int = 0, end: int = sys.maxsize) -> list[int]:
     """Where functions and kernels with bodies begin, each on a line of its own."""
-    lines = {text.rfind("\n", 0, at) + 1 for word in (".entry", ".func") for at in places(text, word)}
+    lines = {text.rfind("\n", 0, at) + 1 for word in (".entry", ".func") for at in places(text, word, start, end)}
     found = [_HEAD.match(text, line) for line in lines]
     return [head.start(1) for head in found if head is not None]

@@ -287,6 +287,18 @@ def test_only_the_head_of_a_function_ends_what_is_open_above_it(line):
     assert IncrementalChecker().check(Source(text)) == oracle(text) != []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".entry first()\n{\n    setp.lt.s32 entry second()\n{\n    .%p1, %r2;\n    {\n}\n.visible .entry second()",
+        "ld.param.\n.entry fourth() {u64 %rd1;\nn];\nadd.s32 %r2, %r1, 16;\nsetp.lt.s32 %p1, 1, 2;\n@%p1 bra LOOP;\n.loc 1 2 3",
+    ],
+)
+def test_a_brace_behind_half_an_instruction_opens_what_the_parser_takes_it_for(text):
+    """A block, whose end is looked for below, and the body of a kernel; found by random edits."""
+    assert IncrementalChecker().check(Source(text)) == oracle(text) != []
+
+
 @pytest.mark.parametrize("half", ["ad", "@%p1", "add.s32 %r1, %r2, 3"])
 def test_a_label_below_a_statement_that_is_being_written_is_there(half, monkeypatch):
     """One walk over the body finds what is wrong: another would look at each line, as for a label that is missing."""

@@ -11,6 +11,7 @@ from ring_kernel import session_of
 
 from ptxvm.debug import timeline
 from ptxvm.debug.console import Console
+from ptxvm.debug.focus import Focus
 from ptxvm.debug.stops import Reason
 from ptxvm.debug.values import NoValue, bits_of
 
@@ -104,6 +105,21 @@ def test_a_wild_access_is_caught_where_the_condition_holds_and_told_at_the_end(h
         stop = session.resume()
     assert stop.reason is Reason.ENDED
     assert stop.message.startswith("out-of-bounds: writing 4 bytes")
+
+
+@pytest.mark.parametrize(("condition", "threads"), [("", [30]), ("%tid.x == 30", [30]), ("%tid.x == 3", [])])
+def test_going_back_stops_for_the_same_threads(half, condition, threads):
+    """The thread that makes the finding has the focus, as forwards, and another one's condition does not count."""
+    session = half(30)
+    session.catch("memory", condition)
+    session.start()
+    while session.resume().reason is not Reason.ENDED:
+        pass
+    session.execution.focus = Focus(0, 0, 3)
+    found = []
+    while session.reverse_resume().reason is Reason.CATCHPOINT:
+        found.append(session.execution.focus.thread)
+    assert found == threads
 
 
 def test_a_check_that_is_not_wanted_stops_nothing(half):
