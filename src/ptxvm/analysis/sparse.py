@@ -17,7 +17,7 @@ from ptxvm.analysis.body_lines import BlockCheck
 from ptxvm.analysis.memo import Key, Left
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.recognise import Recognition
-from ptxvm.diagnostics import Diagnostic, codes
+from ptxvm.diagnostics import Diagnostic
 from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START
@@ -181,7 +181,7 @@ class SparseWalk(BodyCheck):
         )
         if (would_declare and not declares) or (wrong and (declares or not self.has_own_lines(start, end))):
             raise WholeBody
-        if any(each.code == codes.UNCLOSED for each in wrong):  # its block goes on below, and its message looks there
+        if any(span.start >= end for each in wrong for _, span in each.related):  # of a block that goes on below
             raise WholeBody
         self.syntax += wrong
         for each in statements:
