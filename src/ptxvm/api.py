@@ -545,9 +545,11 @@ def watching(
         return None
     from ptxvm.checkers.checker import Checker  # noqa: PLC0415 - NumPy comes with the first launch
     from ptxvm.engine.watching import Watch  # noqa: PLC0415
+    from ptxvm.machine.aliases import MAPPED  # noqa: PLC0415
 
     checks = checks or frozenset()
-    prefilter = None if engine == "interp" or launch.followed else module.prefilter
+    has_aliases = "race" in checks and bool(MAPPED.aliases)  # which instrumented code knows by one address each
+    prefilter = None if engine == "interp" or launch.followed or has_aliases else module.prefilter
 
     def checker() -> Checker:
         return Checker(checks or (), launch, frozenset(allow))

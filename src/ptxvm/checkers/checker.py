@@ -13,6 +13,7 @@ from ptxvm.algebra.memory_order import FenceKind, GridStep, Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.unset import use
+from ptxvm.checkers.aliased_races import AliasedRaces
 from ptxvm.checkers.allow_comments import allowed_at
 from ptxvm.checkers.barrier_misuse import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
 from ptxvm.checkers.byte_lists import listed
@@ -34,6 +35,7 @@ from ptxvm.diagnostics import Span
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import RESERVED_SHARED, RESERVED_SHARED_BYTES, WARP
+from ptxvm.machine.aliases import MAPPED
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import (
     ENDED_BEFORE,
@@ -161,7 +163,8 @@ class Checker:
         self.schedule, self.seed = schedule, seed
         if "race" in self.checks:
             missed = self._missed if "sync" in self.checks else None
-            self._race = RaceDetector(scene, self._raced, self._tensor_raced, self._outlived, missed)
+            detector = AliasedRaces if MAPPED.aliases else RaceDetector
+            self._race = detector(scene, self._raced, self._tensor_raced, self._outlived, missed)
             if self.stream_launch is not None and self.stream_launch.followed and self._footprint is None:
                 self._footprint = Footprint(self.stream_launch, self.scenes, report=self._freed_in_use, raced=self._clashed)
             if self._footprint is not None:

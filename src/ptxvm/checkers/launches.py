@@ -29,6 +29,7 @@ from ptxvm.checkers.launch_order import LaunchOrder, order_of
 from ptxvm.checkers.strength import WIDE, Site, Sites
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
+from ptxvm.machine.aliases import MAPPED
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Scenes, Threads
 from ptxvm.machine.streams import DEVICE, StreamLaunch
@@ -137,10 +138,17 @@ class Footprint:
         """Threads have accessed global memory when their clocks were at `stamps`."""
         if allocation.space is not Space.GLOBAL:
             return
+        for mine, place, within in MAPPED.aliases.places(allocation, offsets):
+            self.note_in_place(access, threads[mine], place, within, verb, stamps[mine])
+
+    def note_in_place(
+        self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, verb: Verb, stamps: Records
+    ) -> None:
+        """The same, of memory that has one address, or where what stands for all of its addresses is known."""
         if self.waits is not None and (early := self.waits.ahead(threads)).any():
             if self.ahead is None:
                 self.ahead = Footprint(self.launch, self.scenes)
-            self.ahead.note(access, threads[early], allocation, offsets[early], verb, stamps[early])
+            self.ahead.note_in_place(access, threads[early], allocation, offsets[early], verb, stamps[early])
         marks = self.accesses.get(allocation.origin)
         size = allocation.end - allocation.origin
         if marks is None or len(marks.wrote) < size:

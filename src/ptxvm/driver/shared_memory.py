@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property
 from weakref import finalize
 
 import numpy as np
@@ -67,6 +67,11 @@ class File:
         with suppress(OSError):
             os.close(self.number)
 
+    @cached_property
+    def identity(self) -> int:
+        """A number that all descriptors of the file have in common, and those of no other one."""
+        return os.fstat(self.number).st_ino
+
     def map_at(self, address: int, size: int, offset: int = 0, access: int = mmap.PROT_READ | mmap.PROT_WRITE) -> None:
         """Map a part of the file at an address, where it replaces the old pages."""
         map_fixed(address, size, access, mmap.MAP_SHARED, self.number, offset)
@@ -83,7 +88,7 @@ class File:
         """
         RUNNING.share()
         whole = self.size if size is None else size
-        packed = HANDLE.pack(MAGIC, os.getpid(), self.number, os.fstat(self.number).st_ino, self.size, offset, whole, pool)
+        packed = HANDLE.pack(MAGIC, os.getpid(), self.number, self.identity, self.size, offset, whole, pool)
         return packed.ljust(64, b"\0")
 
 

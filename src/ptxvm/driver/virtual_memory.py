@@ -7,13 +7,14 @@ to kernels, as on hardware.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from ptxvm.dataclass import dataclass
 from ptxvm.driver.memory import NUMBERS, AllocationKind, MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import NO_ACCESS, RESERVING, File, ReservedAddresses, map_fixed
+from ptxvm.machine.aliases import MAPPED, MappedPart
 from ptxvm.machine.backing import bytes_at
 from ptxvm.machine.teams import TEAMS, Team
 from ptxvm.named_tuple import NamedTuple
@@ -128,6 +129,13 @@ class VirtualMemory:
     def __init__(self, blocks: MemoryBlocks) -> None:
         self.blocks = blocks
         self.ranges: dict[int, AddressRange] = {}
+        MAPPED.follow(self.mapped_parts)
+
+    def mapped_parts(self) -> Iterator[MappedPart]:
+        """What is mapped, where some device may access it."""
+        for piece in (each for range in self.ranges.values() for each in range.pieces.values() if each.access):
+            for each in piece.memory.extents():
+                yield MappedPart(piece.start + each.offset, each.size, each.memory.file.identity, each.start)
 
     def reserve(self, size: int, alignment: int, preferred: int = 0) -> int:
         """Reserve addresses, the preferred ones if they are free; DriverError for a size that is no multiple of 2 MiB."""
@@ -235,6 +243,7 @@ class VirtualMemory:
 
     def enter(self, range: AddressRange) -> None:
         """Update the blocks of a range and of those that adjoin it: adjacent memory with the same access is one block."""
+        MAPPED.changed()
         ranges = self._adjoining(range)
         for each in ranges:
             for block in each.blocks:

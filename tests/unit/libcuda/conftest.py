@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from stream_driver import Driver
 
+from ptxvm.driver.models import MODELS
 from ptxvm.libcuda.session import session
 
 
@@ -19,3 +20,13 @@ def cuda() -> Iterator[Driver]:
     driver.library.cuDevicePrimaryCtxReset_v2(0)
     session().driver.blocks.free(driver.memory.value)
     session().stack.clear()
+
+
+@pytest.fixture
+def hopper(cuda: Driver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
+    """The driver with a device that has multicast."""
+    device = session().driver.device(0)
+    monkeypatch.setattr(device, "model", MODELS["sm_90"])
+    monkeypatch.delitem(vars(device), "attributes", raising=False)
+    yield cuda
+    vars(device).pop("attributes", None)

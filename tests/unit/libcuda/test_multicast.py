@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ptxvm.driver.models import MODELS
-from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties, MulticastProperties
 
 MIB = 1 << 20
@@ -38,16 +36,6 @@ KERNELS = b"""
     ret;
 }
 """
-
-
-@pytest.fixture
-def hopper(cuda, monkeypatch):
-    """The driver with a device that has multicast."""
-    device = session().driver.device(0)
-    monkeypatch.setattr(device, "model", MODELS["sm_90"])
-    monkeypatch.delitem(vars(device), "attributes", raising=False)
-    yield cuda
-    vars(device).pop("attributes", None)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ CROWDED = 64  # threads of a CTA of which more take long to have a lock in turn
 SHORT = 30  # lines of a body that may stand four times
 LONG, WORK = 80, 2000  # the lines of a body, and the instructions of a lane, at most: small kernels find more than large ones
 LAUNCHES = 8  # of each kernel
-INSTRUCTIONS = 20  # of a kernel that has nothing else, at most
+INSTRUCTIONS = 60  # of a kernel that has nothing else, at most: one more takes a tenth of the time of the first
 TIERS = [Tiering.AUTO, Tiering.QUICK, Tiering.BEST, Tiering.BEST]
 SIZES = [(2, 0, 6), (1, 1, 5), (2, 1, 4), (2, 1, 4), (2, 1, 6), (2, 2, 3), (1, 2, 4)]
 """How many pieces a kernel has at most, how deep its blocks are nested, and how many statements each has at most."""

@@ -84,7 +84,12 @@ def _varying(draw: st.Draw, letter: str, name: str) -> str:
 
 @st.composite
 def _affine(draw: st.Draw, letter: str, name: str) -> str:
-    """A multiple of the number of the thread, and a constant or a uniform number."""
+    """A multiple of the number of the thread, and a constant or a uniform number; half of the floats vary in any way.
+
+    What is converted from an integer is never a NaN or an infinity.
+    """
+    if letter in "fgh" and draw(st.booleans()):
+        return draw(_varying(letter, name))
     scale = draw(st.sampled_from([1, 1, 4, -1, 3, 0x08000000]))
     start = draw(st.sampled_from(["%few", *(str(each & 0xFFFFFFFF) for each in SPECIAL)]))
     if letter == "r":
