@@ -76,6 +76,15 @@ def test_a_context_that_another_thread_has_destroyed_is_so_where_it_is_current(c
     assert allocated(cuda) == 0
 
 
+@pytest.mark.parametrize("name", ["cuCtxSetCurrent", "cuCtxPushCurrent_v2"])
+def test_what_is_no_context_leaves_the_current_one(cuda, name):
+    """An error is no change of state: the thread was left without a context, and every later call failed."""
+    before = cuda.handle("cuCtxGetCurrent")
+    assert getattr(cuda.library, name)(c_void_p(0x1234)) == INVALID_CONTEXT
+    assert cuda.handle("cuCtxGetCurrent").value == before.value != 0
+    assert allocated(cuda) == 0
+
+
 def test_only_a_managed_variable_is_the_librarys_for_all_devices(cuda):
     library = cuda.handle("cuLibraryLoadData", MANAGED, None, None, c_uint(0), None, None, c_uint(0))
     address, size = c_uint64(), c_size_t()

@@ -148,12 +148,13 @@ def current(out: int) -> None:
 
 @function("cuCtxSetCurrent", any_state=True)
 def set_current(handle: int) -> None:
-    """Replace the current context of the thread; null removes it."""
+    """Replace the current context of the thread; null removes it, and what is no context leaves it."""
     stack = session().stack
+    context = session().handles.object(handle, Context) if handle else None
     if stack:
         stack.pop()
-    if handle:
-        stack.append(session().handles.object(handle, Context))
+    if context is not None:
+        stack.append(context)
 
 
 @function("cuCtxPushCurrent", "cuCtxPushCurrent_v2", any_state=True)
