@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import pytest
@@ -357,3 +359,27 @@ def test_programs_with_a_default_stream_of_each_thread_find_functions_for_it(pro
     assert found == install().cuda.address(symbol)
     found = entry(program, search, b"cuStreamQuery", c_uint(13000), c_uint64(flags))
     assert found == install().cuda.address("cuStreamQuery_ptsz" if flags == 2 else "cuStreamQuery")
+
+
+COUNTS = """
+import ctypes, os
+runtime, driver, count, device = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libcuda.so.1"), ctypes.c_int(-1), ctypes.c_int()
+assert driver.cuDeviceGet(ctypes.byref(device), 0) == 3  # CUDA_ERROR_NOT_INITIALIZED
+assert (runtime.cudaGetDeviceCount(ctypes.byref(count)), count.value) == EXPECTED
+assert driver.cuDeviceGet(ctypes.byref(device), 0) == (0 if count.value else 3)
+child = os.fork()
+if not child:
+    os._exit(runtime.cudaGetDeviceCount(ctypes.byref(count)))
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (3 if count.value else 100)
+"""
+
+
+@pytest.mark.parametrize(("devices", "expected"), [(2, (0, 2)), (0, (100, 0))], ids=["two", "none"])
+def test_to_count_the_devices_initialises_the_driver(devices, expected):
+    """As every function of the runtime does (CUDA C++ Programming Guide, "Initialization").
+
+    A program may call the driver next, and a child that it forks then may not use devices (3, cudaErrorInitializationError).
+    """
+    command = [sys.executable, "-m", "ptxvm", "exec", "--devices", str(devices), "--", sys.executable, "-c"]
+    done = subprocess.run([*command, COUNTS.replace("EXPECTED", str(expected))], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

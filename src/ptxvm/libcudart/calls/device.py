@@ -15,10 +15,13 @@ DEVICE_FLAGS_ARE_VALID = 1  # cudaInitDeviceFlagsAreValid
 
 @function("cudaGetDeviceCount", stateless=True)
 def count(out: int) -> None:
-    """The number of devices; DriverError where there is none."""
+    """The number of devices; DriverError where there is none, or in a child of a process that has used them.
+
+    It initialises the driver, as every function of the runtime does: a program may call the driver next.
+    """
     put_i32(out, len(session().driver.devices))
-    if not session().driver.devices:
-        raise DriverError(Result.NO_DEVICE)
+    if not session().initialised:
+        session().initialise()
 
 
 @function("cudaGetDevice", any_state=True)
