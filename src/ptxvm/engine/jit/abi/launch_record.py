@@ -27,17 +27,17 @@ FIELDS = [
     "settle",
     # of an instrumented kernel
     "epoch", "cta_epoch", "grid_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks", "clocks",
-    "register_masks", "copies", "row_tags",
+    "register_masks", "copies", "row_tags", "met", "told", "ask_order",
     # of a profiled one
     "counters", "places", "place_count",
     # of a recorded one
     "arena", "arena_size", "to_writes", "to_reads",
 ]  # fmt: skip
 POINTERS = {
-    "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
-    "records", "states", "cta_barriers", "saved", "stack_used", "windows", "left", "clocks", "register_masks", "copies",
-    "row_tags", "counters", "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans", "settle",
-    "clock_gettime",
+    "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock", "records",
+    "states", "cta_barriers", "saved", "stack_used", "windows", "left", "clocks", "register_masks", "copies",
+    "row_tags", "told", "ask_order", "counters", "copy_plans", "tensor_cells", "tensor_products", "texture_plans",
+    "surface_plans", "settle", "clock_gettime",
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls has no bound
 MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes stores through them non-temporal

@@ -44,7 +44,8 @@ class Specialisation(NamedTuple):
     executed too many instructions; `profiled` code counts what it does.  `scalar` code runs one thread after the other.
     `recorded` code notes which bytes it writes and reads.  The asynchronous work of `deferred` code ends when the host chooses.
     `narrow` code runs one warp at a time even where several abreast would be faster: it is compiled soonest.  `by_warps` says
-    that instrumented code orders accesses by what each warp knows of the others, not by the barriers of the whole CTA alone.
+    that instrumented code orders accesses by what each warp knows of the others, not by the barriers of the whole CTA alone,
+    and `by_fences` that it follows what threads tell each other by fences and strong accesses.
     """
 
     function: Function
@@ -61,6 +62,7 @@ class Specialisation(NamedTuple):
     deferred: bool = False
     narrow: bool = False
     by_warps: bool = False
+    by_fences: bool = False
 
     @property
     def plain(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection
+from operator import itemgetter
 
 import numpy as np
 
@@ -94,6 +96,16 @@ class Tags:
     def written(self) -> list[Allocation]:
         """The memory outside of CTAs that is written, or was expected to be."""
         return [each for each in self._written if each.home is None and each.space is Space.GLOBAL]
+
+    def of_cell(self, address: int) -> int | None:
+        """The address of the memory of which a tag at an address is; None if it is of none."""
+        place = (address - self._start) % self.distance
+        begins = list(self._begins.items())
+        at = bisect_right(begins, place, key=itemgetter(1)) - 1
+        if not begins or address < self._start:
+            return None
+        allocation, begin = begins[at]
+        return allocation.origin + (place - begin) // GRAIN * self._grain(allocation)
 
     def cells(self, allocation: Allocation) -> tuple[int, Flags, Flags]:
         """Of an allocation the bytes of a cell, and for each cell whether it was written and read."""

@@ -18,8 +18,10 @@ from ptxvm.engine.jit.abi.launch_record import AT, NOTED, ROWS, Record
 from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.checks import spare_memory
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, Tags
+from ptxvm.engine.jit.checks.told_order import ToldOrder
 from ptxvm.engine.jit.memory.cta_clocks import CLOCKS
-from ptxvm.engine.jit.memory.tags import FIRST
+from ptxvm.engine.jit.memory.tags import EPOCH, FIRST, MANY
+from ptxvm.engine.jit.memory.told_order import CHANGES
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.run.callbacks import Callbacks, flags
 from ptxvm.engine.jit.run.runner import address, aligned
@@ -30,6 +32,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.builtins import Library, nowhere
 from ptxvm.machine.memory import Memory
+from ptxvm.machine.per_lane import Array
 from ptxvm.machine.texture_unit import LookUp, Operands, Work
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 RENUMBER = ctypes.CFUNCTYPE(None)
+ASK_ORDER = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_uint32, ctypes.c_uint32)
 LINE = 64  # bytes that the processor caches together
 WIDEST = 32  # bytes of the masks of several warps, which are loaded together
 
@@ -63,6 +67,7 @@ class ObservedLaunch:
     reread: Allocation | None = None  # of that, what was read all the same
     before: dict[Allocation, Bytes] = field(default_factory=dict)  # written memory, and its contents before the launch
     tags: Tags | None = None
+    told: ToldOrder | None = None  # what threads have told each other, of a kernel that is followed by its fences
     last_epoch: int = 0  # that of the last access, when the launch has ended without a suspicion
 
     def save(self, allocation: Allocation) -> None:
@@ -100,6 +105,8 @@ class ObservedLaunch:
         for copy in self.before.values():
             spare_memory.COPIES.give(copy)
         self.before.clear()
+        if self.told is not None:
+            self.told.leave()
         if self.tags is not None and not self.kernel.copies_size:
             self.tags.leave(self.last_epoch)
 
@@ -134,9 +141,19 @@ class ObservedLaunch:
             record[AT["local_marks"]] = (calls.marks.ctypes.data - local.allocation.origin) % (1 << 64)
         if shadow is not None and shadow.tags:
             self._begin_tags(calls, record, shadow)
+        if self.kernel.follows_fences:
+            self._begin_notes(calls, record)
         restart = partial(record.__setitem__, AT["epoch"], FIRST)  # the numbers of clocks without tags
-        calls.renumber = RENUMBER(restart if self.tags is None else self.tags.renumber)
+        if self.told is not None:
+            restart = partial(record.__setitem__, AT["suspicion"], 1)
+        calls.renumber = RENUMBER(restart if self.tags is None or self.told is not None else self.tags.renumber)
         record[AT["renumber"]] = address(calls.renumber)
+
+    def _begin_notes(self, calls: ObservedCallbacks, record: Record) -> None:
+        self.told = ToldOrder(int(record[AT["grid_epoch"]]))
+        calls.ask_order = ASK_ORDER(partial(calls.unordered, self.told))
+        record[AT["told"]] = self.told.address
+        record[AT["ask_order"]] = address(calls.ask_order)
 
     def _begin_tags(self, calls: ObservedCallbacks, record: Record, shadow: Shadow) -> None:
         shared = calls.windows[Space.SHARED].allocation
@@ -169,6 +186,7 @@ class ObservedCallbacks(Callbacks):
     """The callbacks of an instrumented kernel."""
 
     renumber: CFuncPtr
+    ask_order: CFuncPtr
     observed: ObservedLaunch
     tags: Tags | None = None
     row_tags: npt.NDArray[np.uint64]  # of the rows of the table that compiled code searches: displacements, as sites have
@@ -192,6 +210,28 @@ class ObservedCallbacks(Callbacks):
             self._remember(number, site, found, int(addresses[lanes[0]]))
             if found.home is None and (self.tags is not None or site.writing):
                 self._enter_noted(site, found)
+
+    def unordered(self, told: ToldOrder, tags: int, mine: int, cells: int, found: int, count: int, warp: int) -> None:
+        """Say which of some accesses are unordered: vectors of their tags, of those of their threads, and of cells."""
+        try:
+            told.read()
+            told.meet(int(self.record[AT["met"]]))
+            warp, writes = warp % CHANGES, warp >= CHANGES
+            told.tell(warp)
+            given, own, answer = _words(tags, count, "uint32"), _words(mine, count, "uint32"), _words(found, count, "uint8")
+            open_ones = told.unknown(given, answer, warp)
+            answer[:] = 0
+            for n in open_ones.tolist():
+                tag = int(given[n])
+                place = self._place(int(_words(cells, count, "uint64")[n])) if tag & EPOCH - 1 > MANY else None
+                answer[n] = told.unordered(tag, int(own[n]), warp, place, writes=writes)
+        except Suspicious:
+            self.record[AT["suspicion"]] = 1
+        except BaseException as error:  # noqa: BLE001 - the launch raises it
+            self._failed(error)
+
+    def _place(self, cell: int) -> int | None:
+        return self.tags.of_cell(cell) if self.tags is not None else None
 
     def _note(self, site: Site, reached: Sequence[Allocation]) -> None:
         """Note what an access reads, and save what it writes."""
@@ -240,3 +280,9 @@ class ObservedCallbacks(Callbacks):
         log = site.size.bit_length() - 1
         whole = ((room - site.size - site.span) >> log) + 1 if room >= site.size + site.span else 0
         self.sites[number, :3] = low, whole, ((room - site.size) >> log) + 1
+
+
+def _words(start: int, count: int, dtype: str) -> Array:
+    """Words that compiled code has put somewhere."""
+    size = count * np.dtype(dtype).itemsize
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(start)), dtype)

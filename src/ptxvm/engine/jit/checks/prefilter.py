@@ -37,6 +37,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import special_registers
 from ptxvm.analysis.outputs import read_parameters, written_parameters
@@ -85,7 +86,9 @@ class Prefilter:
         self._outputs: dict[Function, list[int]] = {}  # the offsets of the parameters through which it writes
         self._inputs: dict[Function, list[int] | None] = {}  # of those through which it reads; None if it may read others
         self._written_anywhere: set[Function] = set()  # kernels that write memory which no such parameter points to
-        self._by_warps: set[Function] = set()  # kernels that barriers of the whole CTA do not show to be in order
+        # Kernels that barriers of the whole CTA do not show to be in order: what warps know does, or what fences tell.
+        self._by_warps: set[Function] = set()
+        self._by_fences: set[Function] = set()
 
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
@@ -111,16 +114,20 @@ class Prefilter:
     def _in_order(
         self, run: Callable[[Specialisation], tuple[Counters, str]], wanted: Specialisation, limits: Limits | None
     ) -> tuple[Counters, str]:
-        """Run code for which barriers alone order warps; where it is suspicious, code that follows what each warp knows."""
+        """Run code for which barriers alone order threads; where it is suspicious, code that follows more.
+
+        That is what fences tell, or what each warp knows.
+        """
         try:
             return run(wanted)
         except Suspicious:
-            if not self._orders_by_warps(wanted):
+            by_fences = self._orders_by_fences(wanted)
+            if not by_fences and not self._orders_by_warps(wanted):
                 raise
-        self._by_warps.add(wanted.function)
+        (self._by_fences if by_fences else self._by_warps).add(wanted.function)
         if limits is not None:
             limits.renew()
-        return run(wanted._replace(by_warps=True))
+        return run(wanted._replace(by_fences=by_fences, by_warps=not by_fences))
 
     def _judged(
         self, watch: Watch, shape: LaunchShape, parameters: int, options: LaunchOptions, limits: Limits | None,
@@ -148,6 +155,16 @@ class Prefilter:
             and not wanted.by_warps
             and self._first(self._translated(wanted), meets_lanes, expected=True) is not None
         )
+
+    def _orders_by_fences(self, wanted: Specialisation) -> bool:
+        """May code that follows fences show that?"""
+        if (
+            "race" not in wanted.checks
+            or wanted.by_fences
+            or self._first(self._translated(wanted), tells, expected=True) is None
+        ):
+            return False
+        return self._translated(wanted._replace(by_fences=True)).follows_fences
 
     def _observed(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, limits: Limits | None, new: frozenset[Allocation],
@@ -211,6 +228,7 @@ class Prefilter:
         return Specialisation(
             function, shape.block, options.shared, checks=checks, metered=metered, cluster=shape.cluster,
             by_warps="race" in checks and function in self._by_warps,
+            by_fences="race" in checks and function in self._by_fences,
         )  # fmt: skip
 
     def _translated(self, wanted: Specialisation) -> CheckedKernel:
@@ -300,6 +318,12 @@ def uses_mbarriers(bound: Bound) -> bool:
 def needs_others(bound: Bound) -> bool:
     """Does it need other threads: does it meet them, or use an mbarrier?"""
     return bound.summary.collective is not None or bound.summary.waits or uses_mbarriers(bound)
+
+
+def tells(bound: Bound) -> bool:
+    """May a thread tell others by it what comes before?"""
+    orders = [*(fence.order for fence in bound.summary.fences), *(access.order for access in bound.summary.accesses)]
+    return any(isinstance(order, Order) and (order.releases or order.acquires) for order in orders)
 
 
 def meets_lanes(bound: Bound) -> bool:

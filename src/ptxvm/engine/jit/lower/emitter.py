@@ -17,7 +17,7 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.lower import async_copies, barriers, calls, collectives, ports
 from ptxvm.engine.jit.lower.conditionals import Conditionals
 from ptxvm.engine.jit.lower.predicated_region import PredicatedRegion
-from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, row_windows
+from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, row_windows, told_order
 from ptxvm.engine.jit.memory.joined_stores import JoinedStores
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.merged_checks import MergedRangeChecks
@@ -282,6 +282,7 @@ class Emitter(Conditionals):
                 self.code.block(good)
                 self.leaves = True
         cta_clocks.lanes_synchronise(self, bound, self.alg.vector(u32, members.raw))  # type: ignore[union-attr]
+        told_order.lanes_meet(self, bound, members.raw)  # type: ignore[union-attr]
         taking_part = self.alg.integer("and", u32, members.raw, here)  # type: ignore[union-attr]
         return ports.Peers(self, bound, taking_part, tuple(each for each in payload if each))
 

@@ -10,7 +10,7 @@ from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory import mbarrier_checks
+from ptxvm.engine.jit.memory import mbarrier_checks, told_order
 from ptxvm.engine.jit.memory.pending_copies import header_size
 from ptxvm.engine.jit.memory.tags import EPOCH, LAST, NEVER
 from ptxvm.engine.jit.node.context import KernelContext
@@ -218,11 +218,12 @@ def _agreement(kernel: KernelContext) -> str:
 def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
     """The runtime function that begins an epoch if all threads of the CTA have arrived, and reports if only some have."""
     kernel.unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
-    wanted = ("epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads")
+    wanted = ("epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "met")
     fields = "\n".join(f"  %{name}.pointer = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)
     return runtime(
         "next_epoch",
         fields=fields,
+        told=told_order.met(kernel),
         whole=_all_arrived(kernel),
         partly="store i32 1, ptr %suspicion.pointer, align 8" if "sync" in shadow.checks else "",
         epoch_step=EPOCH,

@@ -16,6 +16,7 @@ from ptxvm.engine.jit.memory import (
     lane_ends,
     mbarrier_checks,
     slow_path,
+    told_order,
     variable_bounds,
 )
 from ptxvm.engine.jit.memory.addressing import Addressing
@@ -71,6 +72,7 @@ class Bounds:
         if self.at.kernel.shadow is not None:
             check = ShadowCheck(self.at, self.addressing, self.at.kernel.shadow, in_cluster=self.in_cluster)
             check.check(site, space, raw, size, self.access)
+            told_order.accessed(self.at, self.addressing, self.bound, self.access, space, raw)
 
     def _check_apart(self, site: int, raw: Raw, size: int) -> None:
         """Check lanes that reach their own local memory apart from the others: it has marks in place of tags."""

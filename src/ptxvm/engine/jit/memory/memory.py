@@ -25,6 +25,7 @@ from ptxvm.engine.jit.memory import (
     prefetches,
     row_windows,
     streaming_stores,
+    told_order,
 )
 from ptxvm.engine.jit.memory.bounds import WINDOWS, Bounds
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
@@ -75,7 +76,7 @@ class Memory(Port):
         loaded = self._load(space, type, address, count)
         self._count(address.raw)
         if attributes.get("order") is Order.ACQUIRE:
-            self.fence(Order.ACQUIRE, attributes.get("scope") or Scope.GPU)
+            self._between_threads(Order.ACQUIRE, attributes.get("scope") or Scope.GPU)
         return loaded
 
     def _load(self, space: Space, type: Type, address: Value, count: int) -> list[Value]:
@@ -165,7 +166,7 @@ class Memory(Port):
         if not weak:
             self.at.stores.settle()
         if attributes.get("order") is Order.RELEASE:
-            self.fence(Order.RELEASE, attributes.get("scope") or Scope.GPU)
+            self._between_threads(Order.RELEASE, attributes.get("scope") or Scope.GPU)
         count = len(values)
         size = type.bytes * count
         space, raw = self._where(space, address, size)
@@ -298,6 +299,12 @@ class Memory(Port):
     # ── others ──────────────────────────────────────────────────────────────────────────
 
     def fence(self, order: FenceKind, scope: Scope, _address: Value | None = None) -> None:
+        """A fence, which instrumented code may note."""
+        if isinstance(order, Order):
+            told_order.fence(self.at, order, scope)
+        self._between_threads(order, scope)
+
+    def _between_threads(self, order: FenceKind, scope: Scope) -> None:
         """A fence between host threads that run CTAs of the grid."""
         if scope is not Scope.CTA and order in ORDERS:
             self.code.lines += streaming_stores.fence(self.at.kernel) if order is not Order.ACQUIRE else []

@@ -32,8 +32,8 @@ from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.lane_offsets import Chunk, constant_offsets, pieces
 from ptxvm.engine.jit.memory.local_marks import LocalMarks
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
-from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
-from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, STRONG, UNTAGGED, WITHIN_CTA
+from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder, FenceOrder, TagOrder
+from ptxvm.engine.jit.memory.tags import EPOCH, MANY, NEVER, PENDING, STRONG, UNTAGGED, WITHIN_CTA
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
@@ -96,7 +96,7 @@ class ShadowCheck(CellVectors):
 
     def _check_cells(self, raw: Raw, size: int, access: Access) -> None:
         """Check an access of cells that have tags."""
-        self.order = (ClockOrder if self.at.kernel.clocked else EpochOrder)(self.at, own=self.own or self.in_cluster)
+        self.order = self._order()
         if access.strong:
             self._strong_lanes(raw, access)
         else:
@@ -109,6 +109,24 @@ class ShadowCheck(CellVectors):
         self._leave()
         if self.late and self.verb is Verb.WRITE:
             PendingCopies(self.at).started(self._cells(raw, 0), self.cells)
+
+    def _order(self) -> TagOrder:
+        kernel, own = self.at.kernel, self.own or self.in_cluster
+        if kernel.follows_fences:
+            order = FenceOrder(self.at, own=own)
+            order.changes = self.verb is not Verb.READ
+            return order
+        return (ClockOrder if kernel.clocked else EpochOrder)(self.at, own=own)
+
+    def _look_at(self, cells: str, count: int = 1) -> None:
+        """Tell the order of which cells the next tags are; their addresses are a vector for `count` lanes."""
+        if isinstance(self.order, FenceOrder):
+            self.order.cells = cells if count == 1 else f"<{count} x ptr> {cells}"
+
+    def _look_at_lanes(self, raw: Raw, number: int) -> None:
+        """The same for a cell of each lane."""
+        if isinstance(self.order, FenceOrder):
+            self._look_at(self._cells(raw, number), self.width)
 
     def _marks(self, raw: Raw, size: int, access: Access) -> None:
         """Mark the bytes of local memory that are written; suspect lanes that read bytes without a mark."""
@@ -194,6 +212,7 @@ class ShadowCheck(CellVectors):
     def _tags(self, count: int, cells: str, mine: str | None, mask: str | None, reads: str = "") -> None:
         """Check contiguous cells and update their tags; without `mine`, for several threads."""
         wrote = self._load(count, cells, mask)
+        self._look_at(cells)
         self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
         if not self.shadow.race:
             if self.verb is Verb.WRITE and not self.late:
@@ -220,7 +239,8 @@ class ShadowCheck(CellVectors):
         """Check each lane by itself; two lanes may share a cell."""
         mask, count = self.at.active_vector(), self.width
         mine, tags = self.order.mine(range(count)), self._lane_tags(raw, self._moved)
-        for wrote in tags.load():
+        for n, wrote in enumerate(tags.load()):
+            self._look_at_lanes(raw, n)
             self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
         if not self.shadow.race:
             if self.verb is Verb.WRITE and not self.late:
@@ -228,7 +248,8 @@ class ShadowCheck(CellVectors):
             return
         reads = self._lane_tags(raw, self.code.emit(f"add i64 {self._moved}, {self._distance()}"))
         if self.verb is Verb.WRITE:
-            for read in reads.load():
+            for n, read in enumerate(reads.load()):
+                self._look_at_lanes(raw, n)
                 self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
             left = [self._left(count, mine)] * self.cells
             tags.store(left)
@@ -242,8 +263,10 @@ class ShadowCheck(CellVectors):
     def _read_by_lanes(self, reads: LaneTags, raw: Raw, mine: str) -> None:
         """Leave the tags of reads; those that say it already stay, and what several lanes read is marked."""
         code, mask, count = self.code, self.at.active_vector(), self.width
-        before = reads.load()
-        made = [self.order.readers(count, read, mine) for read in before]
+        before, made = reads.load(), list[str]()
+        for n, read in enumerate(before):
+            self._look_at_lanes(raw, n)
+            made.append(self.order.readers(count, read, mine))
         changes = [code.emit(f"icmp ne <{count} x i32> {old}, {new}") for old, new in zip(before, made, strict=True)]
         with self._where(self._some(changes, mask), likely=None):
             reads.store(made)
@@ -325,6 +348,7 @@ class ShadowCheck(CellVectors):
         code, count, mask, llvm = self.code, self.width, self.at.active_vector(), self.type(self.width)
         wrote, read = (self.at.gather("i32", each, mask) for each in (cells, self._reads(cells, count)))
         mine = self.order.mine(range(count))
+        self._look_at(cells, count)
         low = code.emit(f"and {llvm} {wrote}, {self.every(count, str(EPOCH - 1))}")
         other = code.emit(f"icmp ne {llvm} {low}, {self.every(count, str(kind))}")
         if self.at.kernel.logs_copies:
@@ -335,6 +359,8 @@ class ShadowCheck(CellVectors):
         if marker:
             other = code.emit(f"icmp ne {llvm} {read}, {self.every(count, marker)}")
             unordered, readers = self.both(count, unordered, other), self.both(count, readers, other)
+        if isinstance(self.order, FenceOrder) and access.verb is Verb.READ:
+            mask = self._weak_reads(self.order, cells, (wrote, read), low)
         for wrong in (unordered, readers):
             self._suspect(count, wrong, mask)
         if within:
@@ -346,6 +372,21 @@ class ShadowCheck(CellVectors):
             self._leave_alone(cells, (wrote, read), (made, mine, marker))
         else:
             self.at.scatter("i32", made, cells, mask)
+
+    def _weak_reads(self, order: FenceOrder, cells: str, tags: tuple[str, str], low: str) -> str:
+        """Check strong loads of what weak stores of the grid have left as weak loads; returns the lanes of the others.
+
+        So the tag of the store stays.
+        """
+        code, count, mask, llvm = self.code, self.width, self.at.active_vector(), self.type(self.width)
+        (wrote, read), mine = tags, order.mine(range(count))
+        plain = code.emit(f"icmp ule {llvm} {low}, {self.every(count, str(MANY))}")
+        plain = self.both(count, plain, order.of_the_grid(count, wrote))
+        plain = plain if mask is None else self.both(count, plain, mask)
+        self._suspect(count, order.unordered(count, wrote, mine, writes=True), plain)
+        self.at.scatter("i32", order.readers(count, read, mine), self._reads(cells, count), plain)
+        others = code.emit(f"xor <{count} x i1> {plain}, splat (i1 true)")
+        return others if mask is None else self.both(count, others, mask)
 
     def _leave_alone(self, cells: str, before: tuple[str, str], after: tuple[str, str, str]) -> None:
         """Leave the tags of strong loads or stores; a cell that only one thread has accessed gets its tag, and a marker.

@@ -1,8 +1,8 @@
 """Happens-before by tags: is the access that left a tag ordered before one that this warp does now?
 
-`EpochOrder` serves kernels whose barriers are all for the whole CTA: one epoch for all its threads (`barrier_epochs`).
-`ClockOrder` serves the others: each warp has a clock, and knows up to which clock the accesses of every other warp precede
-its own (`cta_clocks`).
+`EpochOrder` serves kernels whose barriers are all for the whole CTA: one epoch for all its threads (`barrier_epochs`);
+`FenceOrder` adds what fences and strong accesses tell (`told_order`).  `ClockOrder` serves the others: each warp has a clock,
+and knows up to which clock the accesses of every other warp precede its own (`cta_clocks`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory import cta_clocks
-from ptxvm.engine.jit.memory.tags import ALONE, EPOCH, MANY
+from ptxvm.engine.jit.memory import cta_clocks, told_order
+from ptxvm.engine.jit.memory.tags import ALONE, CROWD, EPOCH, MANY
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
 
@@ -166,6 +166,123 @@ class EpochOrder(TagOrder):
             return strong
         before = self.of_another_cta(count, wrote)
         return code.emit(f"select <{count} x i1> {before}, {llvm} {wrote}, {llvm} {strong}")
+
+
+class FenceOrder(EpochOrder):
+    """Accesses of this CTA before its last barrier come before this one, and those of which the threads have been told.
+
+    What barriers leave open is a question to the host (`told_order`).  The epoch is a time, which fences advance.  `cells` are
+    the addresses of the tags that are looked at: a vector, or that of the first of contiguous ones.
+    """
+
+    cells = ""
+    changes = True  # does the access that is looked at write?
+
+    def now(self) -> str:
+        """The time."""
+        return self.kernel.launch_field(self.code, "epoch", pure=False)
+
+    def met(self) -> str:
+        """The time at which the CTA met last."""
+        return self.kernel.launch_field(self.code, "met", pure=False)
+
+    def alone(self, kind: int) -> str:
+        """Nothing: the notes tell which threads access a word."""
+        return ""
+
+    def unordered(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
+        """Is it of another thread since the last barrier, or of another CTA, and not known by what threads have told?"""
+        found = self._open(count, tag)
+        if mine is not None:
+            other = self._apart(count, tag, mine)
+            if not self.own:
+                before = self.code.emit(f"icmp ult {self.type(count)} {tag}, {self.every(count, self.cta())}")
+                other = self._either(count, other, before)
+            found = self.both(count, found, other)
+        return self._asked(count, tag, mine, found)
+
+    def strong_unordered(self, count: int, wrote: str, *, within: bool) -> str:
+        """What fences tell does not count: later strong accesses would not know of the write, whose tag is lost."""
+        return self._open(count, wrote) if self.own or within else self.of_the_grid(count, wrote)
+
+    def _open(self, count: int, tag: str) -> str:
+        """Do barriers of the CTA leave it open whether the access behind a tag comes before this one?"""
+        code, llvm = self.code, self.type(count)
+        if self.own:
+            return code.emit(f"icmp uge {llvm} {tag}, {self.every(count, self.met())}")
+        away = code.emit(f"sub {llvm} {tag}, {self.every(count, self.cta())}")
+        span = self.every(count, code.emit(f"sub i32 {self.met()}, {self.cta()}"))
+        found = self._either(count, code.emit(f"icmp uge {llvm} {away}, {span}"), self._is_crowd(count, tag))
+        return self.both(count, found, self.of_the_grid(count, tag))
+
+    def readers(self, count: int, read: str, mine: str | None) -> str:
+        """The thread where the earlier reads are known, or are its own; else several of this CTA, or of several CTAs.
+
+        In shared memory each read of what another thread has read counts as unknown: most such words are of all threads.
+        """
+        code, llvm, bits, many = self.code, self.type(count), self.type(count, "i1"), self.every(count, self.many())
+        mine = mine or many
+        recent = code.emit(f"icmp uge {llvm} {read}, {self.every(count, self.met())}")
+        another = self.both(count, recent, self._apart(count, read, mine))
+        if self.own:
+            return code.emit(f"select {bits} {another}, {llvm} {many}, {llvm} {mine}")
+        crowd = self.both(count, self._is_crowd(count, read), self.of_the_grid(count, read))
+        before = self._either(count, self.of_another_cta(count, read), crowd)
+        unknown = self._asked(count, read, mine, self._either(count, another, before))
+        several = self.every(count, code.emit(f"or i32 {self.now()}, {CROWD}"))
+        left = code.emit(f"select {bits} {before}, {llvm} {several}, {llvm} {many}")
+        return code.emit(f"select {bits} {unknown}, {llvm} {left}, {llvm} {mine}")
+
+    def _apart(self, count: int, tag: str, mine: str) -> str:
+        """Has another thread of a CTA left a tag, or several?"""
+        llvm = self.type(count)
+        low = self.code.emit(f"and {llvm} {self.code.emit(f'xor {llvm} {tag}, {mine}')}, {self.every(count, str(EPOCH - 1))}")
+        return self.code.emit(f"icmp ne {llvm} {low}, {self.every(count, '0')}")
+
+    def _is_crowd(self, count: int, tag: str) -> str:
+        """Does a tag mean reads by several CTAs?"""
+        llvm = self.type(count)
+        low = self.code.emit(f"and {llvm} {tag}, {self.every(count, str(EPOCH - 1))}")
+        return self.code.emit(f"icmp eq {llvm} {low}, {self.every(count, str(CROWD))}")
+
+    def _either(self, count: int, a: str, b: str) -> str:
+        return self.code.emit(f"or {self.type(count, 'i1')} {a}, {b}")
+
+    def _asked(self, count: int, tag: str, mine: str | None, found: str) -> str:
+        """Which of the accesses that barriers leave open are unordered?"""
+        code, byte = self.code, self.type(count, "i8")
+        name = told_order.asked(code.unit, count)
+        found = code.emit(f"zext {self.type(count, 'i1')} {found} to {byte}")
+        vectors = [
+            ("i32", tag),
+            ("i32", mine or self.every(count, self.many())),
+            ("i64", self._addresses(count)),
+            ("i8", found),
+        ]
+        arguments = [
+            (f"<{count} x {one}>", code.emit(f"bitcast {one} {each} to <1 x {one}>") if count == 1 else each)
+            for one, each in vectors
+        ]
+        left = code.call(f"<{count} x i8>", name, ("ptr", "%ctx"), *arguments, ("i32", self._caller()), pure=False)
+        if count == 1:
+            left = code.emit(f"extractelement <1 x i8> {left}, i64 0")
+        return code.emit(f"icmp ne {byte} {left}, {self.every(count, '0', 'i8')}")
+
+    def _caller(self) -> str:
+        """The number of the warp, and a bit."""
+        warp = self.kernel.warp_among
+        return self.code.emit(f"or i32 {warp}, {told_order.CHANGES}") if self.changes else warp
+
+    def _addresses(self, count: int) -> str:
+        """The addresses of the tags."""
+        code = self.code
+        if self.cells.startswith("<"):
+            return code.emit(f"ptrtoint {self.cells} to <{count} x i64>")
+        first = code.emit(f"ptrtoint ptr {self.cells} to i64")
+        if count == 1:
+            return first
+        steps = ", ".join(f"i64 {4 * n}" for n in range(count))
+        return code.emit(f"add <{count} x i64> {code.splat('i64', first, count)}, <{steps}>")
 
 
 class ClockOrder(TagOrder):

@@ -86,6 +86,7 @@ class KernelContext:
         self.unit = Unit(width)
         self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
         self.fair = bool(self.spinning) and (not self.follows_threads or self.polls)
+        self.by_fences = wanted.by_fences
         by_warps = self.deferred or self.polls or wanted.by_warps
         self.partial_barriers = by_warps or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
@@ -360,6 +361,11 @@ class KernelContext:
         shadow = self.shadow
         needs = shadow is not None and ((self.polls and shadow.tags) or not shadow.checks.isdisjoint({"race", "sync"}))
         return needs and self.partial_barriers
+
+    @property
+    def follows_fences(self) -> bool:
+        """Does instrumented code note what threads tell each other by fences and strong accesses?"""
+        return self.by_fences and self.shadow is not None and self.shadow.race and not self.clocked
 
     @cached_property
     def reductions(self) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def _whole_warps(make: Callable[..., KernelContext], *, narrow: bool) -> Version
     if threads < WARP or one.rows.padded or one.partial_barriers:
         return None
     widths = [width for width in sorted(WIDTHS, key=partial(_time, threads // WARP)) if width <= threads]
-    if narrow or _masks_are_slow(one):
+    if narrow or one.follows_fences or _masks_are_slow(one):
         widths = [WARP]
     expected = expected_registers(one)
     known = first = next(width for width in widths if width == WARP or expected * width <= REGISTERS * WARP)

@@ -1,0 +1,140 @@
+"""What threads tell each other by fences and strong accesses, noted by instrumented code (PTX 8.8).
+
+Each fence, strong access and barrier is noted with its time, in the order in which they happen.  The time is the epoch of the
+tags that accesses leave: barriers and fences advance it.  Where a tag is of an access that barriers do not show to be ordered
+before this one, the host is asked: it finds from the notes what this thread knows (`checks.told_order`).
+
+A note has an address, or a mask of lanes; a time; a thread, or a warp; what happened; and when the CTA met last.  The notes
+begin behind a header, and behind them is a table, by times, of what the host has found: a stamp, and the warp whose accesses
+at that time a warp with this stamp knows.
+"""
+
+from __future__ import annotations
+
+from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import u32
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.ir.builder import Unit
+from ptxvm.engine.jit.ir.lane_values import Raw
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory.addressing import Addressing
+from ptxvm.engine.jit.memory.tags import EPOCH, LAST
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.effects import Access, Verb
+from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.summary import orders_lanes
+
+MOST = 1 << 20  # notes
+STAMPS = 64  # bytes in front of the stamps of warps
+HEADER, NOTE = STAMPS + 4 * WARP, 24  # bytes
+TIMES = 1 << 18  # for which there is a word that tells whose accesses are known
+ALL = EPOCH - 1  # in such a word: the accesses of all warps, not of one
+CTA, BARRIER, LANES, FENCE = range(4)  # what happened that is no access
+READS, WRITES, RELEASES, ACQUIRES, UPDATES, SC, RANK, SIZE = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 8, 12
+"""What an access or a fence does, and the lowest bits of the rank of its scope, and of the bytes of an element."""
+
+
+CHANGES = 1 << 16  # a bit beside the number of a warp that asks: it is about to write
+
+
+def code_of(order: Order | None, scope: Scope | None, *, verb: Verb | None = None, size: int = 0) -> int:
+    """The number that says what a strong access, or a fence, does."""
+    does = FENCE if verb is None else (READS if verb is not Verb.WRITE else 0) | (WRITES if verb is not Verb.READ else 0)
+    order = order or Order.RELAXED
+    does |= (RELEASES if order.releases else 0) | (ACQUIRES if order.acquires else 0)
+    does |= SC if order is Order.SC else 0
+    return does | (scope or Scope.SYS).rank << RANK | size << SIZE
+
+
+def fence(at: NodeBuilder, order: Order, scope: Scope) -> None:
+    """Note a fence of the active lanes."""
+    if at.kernel.follows_fences:
+        _step(at, at.active_text(), code_of(order, scope))
+
+
+def lanes_meet(at: NodeBuilder, bound: Bound, members: Raw) -> None:
+    """Note that lanes of the warp meet, where that orders their accesses and the lanes are those that each names."""
+    if at.kernel.follows_fences and orders_lanes(bound.i):
+        whole = at.alg.known(u32, members) == (0xFFFF_FFFF,) * at.width
+        if whole:
+            _step(at, at.active_text(), LANES)
+
+
+def accessed(at: NodeBuilder, addressing: Addressing, bound: Bound, access: Access, space: Space, raw: Raw) -> None:
+    """Note a strong access of the active lanes."""
+    kernel, code = at.kernel, at.code
+    if not kernel.follows_fences or not access.strong or access.mbarrier is not None or space is Space.LOCAL:
+        return
+    _define(kernel)
+    pointers = addressing.pointers(space, raw)
+    addresses = code.emit(f"ptrtoint <{WARP} x ptr> {pointers} to <{WARP} x i64>")
+    for n in range(access.count):
+        moved = addresses
+        if n:
+            moved = code.emit(f"add <{WARP} x i64> {addresses}, splat (i64 {n * access.element})")
+        what = code_of(access.order, access.scope, verb=access.verb, size=access.element)
+        if access.verb is Verb.UPDATE:
+            what = what | UPDATES if bound.i.destinations() else (what | UPDATES) & ~READS  # a reduction learns nothing
+        arguments = f"ptr %ctx, <{WARP} x i64> {moved}, i32 {at.active_text()}, i32 {kernel.warp_among}, i32 {what}"
+        at.suspect_where(code.emit(f"call i1 @ptxvm.told.accessed({arguments})", pure=False))
+
+
+def met(kernel: KernelContext) -> str:
+    """Lines that note that a CTA begins, or that its threads meet."""
+    if not kernel.follows_fences:
+        return ""
+    _define(kernel)
+    lines = (
+        "  %told.full = call i1 @ptxvm.told.met(ptr %ctx, i1 %cta)",
+        "  %told.suspicion = zext i1 %told.full to i32",
+        "  %told.before = load i32, ptr %suspicion.pointer, align 8",
+        "  %told.both = or i32 %told.before, %told.suspicion",
+        "  store i32 %told.both, ptr %suspicion.pointer, align 8",
+    )
+    return "\n".join(lines)
+
+
+def _step(at: NodeBuilder, lanes: str, what: int) -> None:
+    _define(at.kernel)
+    arguments = f"ptr %ctx, i32 {lanes}, i32 {at.kernel.warp_among}, i32 {what}"
+    at.suspect_where(at.code.emit(f"call i1 @ptxvm.told.step({arguments})", pure=False))
+
+
+def _define(kernel: KernelContext) -> None:
+    unit = kernel.unit
+    unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
+    unit.helper("ptxvm.told.note", functions())
+
+
+def functions() -> str:
+    """The runtime functions that note."""
+    return runtime(
+        "told_order",
+        told=offset("told"),
+        epoch=offset("epoch"),
+        step=EPOCH,
+        last=LAST,
+        header=HEADER,
+        note=NOTE,
+        most=MOST,
+        releases=RELEASES,
+        met=offset("met"),
+        stamps=STAMPS,
+        cta=CTA,
+        barrier=BARRIER,
+    )
+
+
+def asked(unit: Unit, count: int) -> str:
+    """Define the function that asks the host which of so many accesses are unordered; returns its name."""
+    unit.declare(f"llvm.vector.reduce.or.v{count}i8", "i8", f"<{count} x i8>")
+    vector, mask, gather = f"<{count} x i32>", f"<{count} x i1>", f"llvm.masked.gather.v{count}i32.v{count}p0"
+    unit.declarations[gather] = f"declare {vector} @{gather}(<{count} x ptr>, i32 immarg, {mask}, {vector})"
+    text = runtime(
+        "told_ask", n=count, gather=gather, told=offset("told"), grid=offset("grid_epoch"), ask=offset("ask_order"),
+        header=STAMPS, table=HEADER + NOTE * MOST, times=TIMES, shift=EPOCH.bit_length() - 1, every=ALL,
+    )  # fmt: skip
+    return unit.helper(f"ptxvm.told.ask.{count}", text)
