@@ -121,3 +121,19 @@ def test_what_they_do_not_tell_is_found(name, quick):
     assert not quick()
     assert any(each.startswith("race:") for each in found), found
     assert found == launched(WRONG[name], "interp")[0]
+
+
+@pytest.mark.parametrize(("order", "right"), [(".acquire.gpu", True), (".relaxed.gpu", False)])
+def test_warps_of_a_cta_tell_each_other(order, right, quick):
+    """Warp 1 acquires what warp 0 has released (PTX 8.9.5), which is no barrier."""
+    body = f"""
+        mov.u32 %r7, s; mad.lo.u32 %r7, %r1, 4, %r7; setp.lt.u32 %p2, %r1, 32; @!%p2 bra SECOND;
+        st.shared.u32 [%r7], 7; atom.release.gpu.global.add.u32 %r4, [%rd2], 1; ret;
+    SECOND: atom{order}.global.add.u32 %r4, [%rd2], 0; ld.shared.u32 %r5, [%r7+-128]; st.global.u32 [%rd3], %r5; ret;
+    """
+    data = np.zeros(64, np.uint32)
+    kernel = ptxvm.load(f"{HEAD.replace('last[4]', 's[256]')}{body}}}").kernel()
+    found = [str(each) for each in kernel.launch(1, 64, [data, np.zeros(8, np.uint32)], engine="jit", check="race").findings]
+    assert quick() == right
+    assert bool(found) != right
+    assert data[32:].tolist() == [7] * 32
