@@ -218,26 +218,35 @@ class FenceOrder(EpochOrder):
     def readers(self, count: int, read: str, mine: str | None) -> str:
         """The thread where the earlier reads are known, or are its own; else several of this CTA, or of several CTAs.
 
-        In shared memory each read of what another thread has read counts as unknown: most such words are of all threads.
+        Nobody is asked about most words: those of shared memory, and what several threads or CTAs have read.
         """
         code, llvm, bits, many = self.code, self.type(count), self.type(count, "i1"), self.every(count, self.many())
         mine = mine or many
         recent = code.emit(f"icmp uge {llvm} {read}, {self.every(count, self.met())}")
         another = self.both(count, recent, self._apart(count, read, mine))
+        of_cta = code.emit(f"select {bits} {another}, {llvm} {many}, {llvm} {mine}")
         if self.own:
-            return code.emit(f"select {bits} {another}, {llvm} {many}, {llvm} {mine}")
-        crowd = self.both(count, self._is_crowd(count, read), self.of_the_grid(count, read))
-        before = self._either(count, self.of_another_cta(count, read), crowd)
-        unknown = self._asked(count, read, mine, self._either(count, another, before))
+            return of_cta
+        one = code.emit(f"icmp ult {llvm} {self._difference(count, read, mine)}, {self.every(count, str(MANY))}")
+        before, crowd = self.of_another_cta(count, read), self._is_crowd(count, read)
+        crowd = self.both(count, crowd, self.of_the_grid(count, read))
+        single = self.both(count, before, code.emit(f"xor {bits} {crowd}, {self.every(count, 'true', 'i1')}"))
+        open_one = self._either(count, self.both(count, another, one), single)
+        unknown = self._asked(count, read, mine, open_one)
+        known = self.both(count, open_one, code.emit(f"xor {bits} {unknown}, {self.every(count, 'true', 'i1')}"))
         several = self.every(count, code.emit(f"or i32 {self.now()}, {CROWD}"))
-        left = code.emit(f"select {bits} {before}, {llvm} {several}, {llvm} {many}")
-        return code.emit(f"select {bits} {unknown}, {llvm} {left}, {llvm} {mine}")
+        left = code.emit(f"select {bits} {self._either(count, before, crowd)}, {llvm} {several}, {llvm} {of_cta}")
+        return code.emit(f"select {bits} {known}, {llvm} {mine}, {llvm} {left}")
+
+    def _difference(self, count: int, tag: str, mine: str) -> str:
+        """The bits in which the threads of two tags differ."""
+        llvm = self.type(count)
+        apart = self.code.emit(f"xor {llvm} {tag}, {mine}")
+        return self.code.emit(f"and {llvm} {apart}, {self.every(count, str(EPOCH - 1))}")
 
     def _apart(self, count: int, tag: str, mine: str) -> str:
         """Has another thread of a CTA left a tag, or several?"""
-        llvm = self.type(count)
-        low = self.code.emit(f"and {llvm} {self.code.emit(f'xor {llvm} {tag}, {mine}')}, {self.every(count, str(EPOCH - 1))}")
-        return self.code.emit(f"icmp ne {llvm} {low}, {self.every(count, '0')}")
+        return self.code.emit(f"icmp ne {self.type(count)} {self._difference(count, tag, mine)}, {self.every(count, '0')}")
 
     def _is_crowd(self, count: int, tag: str) -> str:
         """Does a tag mean reads by several CTAs?"""
