@@ -165,8 +165,8 @@ class Connection:
         self.adapter.interrupt()
 
     def receive_messages(self) -> None:
-        """Read requests to the end."""
-        decoder = Decoder()
+        """Read requests to the end; the client is told of what is none."""
+        decoder = Decoder(lambda wrong: self.work.put(partial(self.adapter.output, f"{wrong}\n", "important")))
         with suppress(OSError):
             while data := self.read(READ):
                 for message in decoder.feed(data):

@@ -310,6 +310,15 @@ def test_bytes_that_are_no_message_are_refused(text):
         Decoder().feed(text)
 
 
+def test_a_body_that_is_no_message_is_told_of_and_the_next_one_follows():
+    told = []
+    decoder = Decoder(told.append)
+    bad = [b"{not json", b"[]", b"3", b"\xff", b"[" * 100_000]
+    data = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(each), each) for each in bad)
+    assert decoder.feed(data + encode({"seq": 1})) == [{"seq": 1}]
+    assert len(told) == len(bad)
+
+
 def test_messages_come_in_parts():
     decoder, message = Decoder(), {"type": "event", "text": "→" * 9}
     data = encode(message) * 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 END = b"\r\n\r\n"
@@ -23,11 +23,25 @@ def encode(message: Mapping[str, object]) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-class Decoder:
-    """Takes bytes as they come, and gives whole messages."""
+def message_of(body: bytes) -> Message:
+    """The message that some bytes are; BadMessage for others."""
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as wrong:
+        raise BadMessage(f"a message is no JSON: {wrong}") from None
+    if not isinstance(message, dict):
+        raise BadMessage("a message is an object of JSON")
+    return message
 
-    def __init__(self) -> None:
-        self._held = b""
+
+class Decoder:
+    """Takes bytes as they come, and gives whole messages.
+
+    `passed_over` is told of each body that is none, and the next message follows; without it that is a BadMessage.
+    """
+
+    def __init__(self, passed_over: Callable[[BadMessage], object] | None = None) -> None:
+        self._held, self._passed_over = b"", passed_over
 
     def feed(self, data: bytes) -> list[Message]:
         """The messages that some more bytes complete; BadMessage where they are none."""
@@ -38,6 +52,16 @@ class Decoder:
         return found
 
     def _next(self) -> Message | None:
+        while (body := self._body()) is not None:
+            try:
+                return message_of(body)
+            except BadMessage as wrong:
+                if self._passed_over is None:
+                    raise
+                self._passed_over(wrong)
+        return None
+
+    def _body(self) -> bytes | None:
         head, end, rest = self._held.partition(END)
         if not end:
             return None
@@ -45,13 +69,7 @@ class Decoder:
         if len(rest) < length:
             return None
         self._held = rest[length:]
-        try:
-            message = json.loads(rest[:length])
-        except (ValueError, RecursionError) as wrong:
-            raise BadMessage(f"a message is no JSON: {wrong}") from None
-        if not isinstance(message, dict):
-            raise BadMessage("a message is an object of JSON")
-        return message
+        return rest[:length]
 
     def _length(self, head: bytes) -> int:
         for line in head.split(b"\r\n"):
