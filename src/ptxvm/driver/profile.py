@@ -12,6 +12,7 @@ import os
 from dataclasses import field
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from ptxvm.dataclass import dataclass
 
@@ -22,11 +23,13 @@ class LaunchTimes:
 
     path: Path
     kernels: dict[str, tuple[int, float]] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
 
     def add(self, kernel: str, seconds: float) -> None:
-        """Count a launch."""
-        launches, before = self.kernels.get(kernel, (0, 0.0))
-        self.kernels[kernel] = (launches + 1, before + seconds)
+        """Count a launch; streams do so from threads of their own."""
+        with self.lock:
+            launches, before = self.kernels.get(kernel, (0, 0.0))
+            self.kernels[kernel] = (launches + 1, before + seconds)
 
     def write(self) -> None:
         """Append what was counted to the file, in one piece: other processes append to it too."""
