@@ -31,13 +31,23 @@ KERNEL = """.version 8.1
 """
 
 
-def mapped(cuda, handle):
-    """Where memory is mapped now, for the first device."""
-    start = c_uint64()
-    cuda.cuMemAddressReserve(byref(start), c_size_t(UNIT), c_size_t(0), c_uint64(0), c_uint64(0))
-    cuda.cuMemMap(start, c_size_t(UNIT), c_size_t(0), handle, c_uint64(0))
-    cuda.cuMemSetAccess(start, c_size_t(UNIT), byref(AccessDescription(1, 0, READ_WRITE)), c_size_t(1))
-    return start.value
+@pytest.fixture
+def mapped(cuda):
+    """Maps memory somewhere for the first device; nothing stays mapped."""
+    starts = []
+
+    def map_one(handle):
+        start = c_uint64()
+        cuda.cuMemAddressReserve(byref(start), c_size_t(UNIT), c_size_t(0), c_uint64(0), c_uint64(0))
+        cuda.cuMemMap(start, c_size_t(UNIT), c_size_t(0), handle, c_uint64(0))
+        cuda.cuMemSetAccess(start, c_size_t(UNIT), byref(AccessDescription(1, 0, READ_WRITE)), c_size_t(1))
+        starts.append(start)
+        return start.value
+
+    yield map_one
+    for start in starts:
+        cuda.cuMemUnmap(start, c_size_t(UNIT))
+        cuda.cuMemAddressFree(start, c_size_t(UNIT))
 
 
 @pytest.fixture
@@ -55,23 +65,23 @@ def findings(store, order, one, other, engine):
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("order", "found"), [("", ["race"]), ("bar.sync 0;", [])])
-def test_a_write_races_with_a_read_at_another_address_of_its_memory(cuda, handle, engine, order, found):
-    one, other = mapped(cuda, handle), mapped(cuda, handle)
+def test_a_write_races_with_a_read_at_another_address_of_its_memory(mapped, handle, engine, order, found):
+    one, other = mapped(handle), mapped(handle)
     assert findings("st.global.u32 [%rd3], %r1;", order, one, other, engine) == found
 
 
-def test_memories_of_their_own_have_no_race(cuda, handle):
+def test_memories_of_their_own_have_no_race(cuda, mapped, handle):
     apart = c_uint64()
     cuda.cuMemCreate(byref(apart), c_size_t(UNIT), byref(AllocationProperties(1, 0, 1, 0)), c_uint64(0))
-    one, other, _ = mapped(cuda, handle), mapped(cuda, apart), mapped(cuda, handle)
+    one, other, _ = mapped(handle), mapped(apart), mapped(handle)
     assert findings("st.global.u32 [%rd3], %r1;", "", one, other, "interp") == []
 
 
 @pytest.mark.parametrize(("order", "found"), [("", ["race"]), ("bar.sync 0;", [])])
-def test_a_multimem_store_races_with_a_read_of_the_memory_of_a_device(hopper, handle, order, found):
+def test_a_multimem_store_races_with_a_read_of_the_memory_of_a_device(hopper, mapped, handle, order, found):
     team = c_uint64()
     hopper.cuMulticastCreate(byref(team), byref(MulticastProperties(1, UNIT, 0, 0)))
     hopper.cuMulticastAddDevice(team, c_int(0))
     hopper.cuMulticastBindMem(team, c_size_t(0), handle, c_size_t(0), c_size_t(UNIT), c_uint64(0))
-    one, other = mapped(hopper, team), mapped(hopper, handle)
+    one, other = mapped(team), mapped(handle)
     assert findings("multimem.st.weak.global.u32 [%rd3], %r1;", order, one, other, "interp") == found

@@ -71,5 +71,5 @@ class Specialisation(NamedTuple):
 
     @property
     def passes_in_registers(self) -> bool:
-        """Are parameters of calls in registers?  A profile counts their loads and stores, and `init` looks at their bytes."""
-        return not self.profiled and "init" not in self.checks
+        """Are parameters of calls in registers?  Counts are of their loads and stores, and `init` looks at their bytes."""
+        return not (self.profiled or self.metered or "init" in self.checks)
