@@ -183,8 +183,9 @@ def allocation_at(address: int) -> Allocation | None:
 
 
 def was_freed(address: int) -> bool:
-    """Was memory at an address freed, on whatever device, as far as it is remembered?"""
-    return any(each.memory.table.freed(address, 1) is not None for each in (DEVICES or [device(0)]))
+    """Was memory at an address freed, on whatever device, and does the address belong to nothing else yet?"""
+    found = (each.memory.table.freed(address, 1) for each in (DEVICES or [device(0)]))
+    return any(gone is not None and gone.rests for gone in found)
 
 
 def devices(count: int = 1) -> list[Device]:

@@ -17,6 +17,7 @@ from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver import host_pages
 from ptxvm.libcuda.calls.copies import copied, task
 from ptxvm.libcuda.structures import Copy2D
+from ptxvm.machine.device import device as machine_device
 
 SUCCESS, INVALID_VALUE, HOST, DEVICE = 0, 1, 1, 2
 SIZE = 4096
@@ -93,6 +94,20 @@ def test_a_copy_ends_where_the_memory_of_the_host_does(cuda, device, pages):
     assert answers(cuda, pages.readable - SIZE, device, (HOST, DEVICE)) == {SUCCESS}
     assert answers(cuda, across, device, (HOST, DEVICE)) == {INVALID_VALUE}
     assert string_at(pages.writable, PAGESIZE) == b"w" * PAGESIZE  # what was copied there came from it
+
+
+def test_the_host_may_have_memory_where_a_device_had_some(cuda, device, pages, monkeypatch):
+    """What the driver has given back to the host is the host's own, wherever it lies."""
+    first = c_uint64()
+    cuda.cuMemAlloc_v2(byref(first), c_size_t(SIZE))
+    cuda.cuMemFree_v2(first)
+    table = machine_device(0).memory.table
+    freed = table.freed(first.value, 1)
+    assert cuda.library.cuMemcpy(c_uint64(device), first, c_size_t(SIZE)) == INVALID_VALUE  # its addresses rest
+    across = pages.readable - SIZE // 2
+    for name, value in {"start": across, "end": across + SIZE, "rests": False}.items():  # and now the host has them
+        monkeypatch.setattr(freed, name, value)
+    assert answers(cuda, device, across, (DEVICE, HOST)) == {SUCCESS}
 
 
 def test_memory_must_be_there_to_be_registered(cuda, pages):
