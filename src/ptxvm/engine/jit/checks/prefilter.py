@@ -34,7 +34,7 @@ each ends at its start answers for those in which it ends later.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from ptxvm.algebra.memory_order import Order
@@ -62,6 +62,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import Extent, LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import Check
+from ptxvm.named_tuple import NamedTuple
 
 log = logging.getLogger("ptxvm.jit")
 
@@ -71,6 +72,20 @@ QUIET = frozenset({"", "vprintf", "__assertfail"})
 
 class Doubtful(Exception):  # noqa: N818 - it says what is the case
     """Instrumented code cannot judge a kernel."""
+
+
+class Way(NamedTuple):
+    """A way in which instrumented code may show what barriers leave open: what fences tell, or what each warp knows."""
+
+    by_fences: bool = False
+    by_warps: bool = False
+
+    def of(self, wanted: Specialisation) -> Specialisation:
+        """The code that follows this, and nothing else."""
+        return wanted._replace(by_fences=self.by_fences, by_warps=self.by_warps)
+
+
+BY_BARRIERS, BY_FENCES, BY_WARPS = Way(), Way(by_fences=True), Way(by_warps=True)
 
 
 class Prefilter:
@@ -86,9 +101,7 @@ class Prefilter:
         self._outputs: dict[Function, list[int]] = {}  # the offsets of the parameters through which it writes
         self._inputs: dict[Function, list[int] | None] = {}  # of those through which it reads; None if it may read others
         self._written_anywhere: set[Function] = set()  # kernels that write memory which no such parameter points to
-        # Kernels that barriers of the whole CTA do not show to be in order: what warps know does, or what fences tell.
-        self._by_warps: set[Function] = set()
-        self._by_fences: set[Function] = set()
+        self._ways: dict[Function, Way] = {}  # what is followed in kernels that barriers do not show to be in order
 
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
@@ -114,20 +127,20 @@ class Prefilter:
     def _in_order(
         self, run: Callable[[Specialisation], tuple[Counters, str]], wanted: Specialisation, limits: Limits | None
     ) -> tuple[Counters, str]:
-        """Run code for which barriers alone order threads; where it is suspicious, code that follows more.
-
-        That is what fences tell, or what each warp knows.
-        """
+        """Run code for which barriers alone order threads; where it is suspicious, code that follows more."""
         try:
             return run(wanted)
-        except Suspicious:
-            by_fences = self._orders_by_fences(wanted)
-            if not by_fences and not self._orders_by_warps(wanted):
-                raise
-        (self._by_fences if by_fences else self._by_warps).add(wanted.function)
-        if limits is not None:
-            limits.renew()
-        return run(wanted._replace(by_fences=by_fences, by_warps=not by_fences))
+        except Suspicious as found:
+            suspicion = found
+        for way in self._further(wanted):
+            self._ways[wanted.function] = way
+            if limits is not None:
+                limits.renew()
+            try:
+                return run(way.of(wanted))
+            except Suspicious as found:
+                suspicion = found
+        raise suspicion
 
     def _judged(
         self, watch: Watch, shape: LaunchShape, parameters: int, options: LaunchOptions, limits: Limits | None,
@@ -148,23 +161,16 @@ class Prefilter:
                 limits.renew()
             return launch(translated, None)
 
-    def _orders_by_warps(self, wanted: Specialisation) -> bool:
-        """May code that follows what each warp knows show that accesses are in order which barriers leave open?"""
-        return (
-            "race" in wanted.checks
-            and not wanted.by_warps
-            and self._first(self._translated(wanted), meets_lanes, expected=True) is not None
-        )
-
-    def _orders_by_fences(self, wanted: Specialisation) -> bool:
-        """May code that follows fences show that?"""
-        if (
-            "race" not in wanted.checks
-            or wanted.by_fences
-            or self._first(self._translated(wanted), tells, expected=True) is None
-        ):
-            return False
-        return self._translated(wanted._replace(by_fences=True)).follows_fences
+    def _further(self, wanted: Specialisation) -> Iterator[Way]:
+        """What else code may follow that shows accesses to be in order which barriers, or what is wanted, leave open."""
+        if "race" not in wanted.checks:
+            return
+        kernel = self._translated(wanted)
+        tells_others = not wanted.by_fences and self._first(kernel, tells, expected=True) is not None
+        if tells_others and self._translated(BY_FENCES.of(wanted)).follows_fences:
+            yield BY_FENCES
+        if not wanted.by_warps and self._first(kernel, meets_lanes, expected=True) is not None:
+            yield BY_WARPS
 
     def _observed(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, limits: Limits | None, new: frozenset[Allocation],
@@ -225,11 +231,9 @@ class Prefilter:
         metered = limits is not None and limits.counts
         function = self.jit.image.resolve(kernel)
         checks = self._checks(function, watch)
-        return Specialisation(
-            function, shape.block, options.shared, checks=checks, metered=metered, cluster=shape.cluster,
-            by_warps="race" in checks and function in self._by_warps,
-            by_fences="race" in checks and function in self._by_fences,
-        )  # fmt: skip
+        way = self._ways.get(function, BY_BARRIERS) if "race" in checks else BY_BARRIERS
+        cluster = shape.cluster
+        return way.of(Specialisation(function, shape.block, options.shared, checks=checks, metered=metered, cluster=cluster))
 
     def _translated(self, wanted: Specialisation) -> CheckedKernel:
         """What instrumented code is like; Unsupported where there is none."""

@@ -137,3 +137,18 @@ def test_warps_of_a_cta_tell_each_other(order, right, quick):
     assert quick() == right
     assert bool(found) != right
     assert data[32:].tolist() == [7] * 32
+
+
+def test_a_fence_beside_lanes_that_meet_tells_nothing(quick):
+    """PTX 9.7.13.2: `bar.warp.sync` orders the reads of all lanes before the write of one; no thread waits for the fence."""
+    body = """
+        mov.u32 %r7, s; mad.lo.u32 %r8, %r1, 4, %r7; and.b32 %r9, %r1, 32; mad.lo.u32 %r9, %r9, 4, %r7;
+        st.shared.u32 [%r8], %r1; bar.warp.sync -1; ld.shared.u32 %r5, [%r9]; bar.warp.sync -1;
+        and.b32 %r10, %r1, 31; setp.eq.u32 %p2, %r10, 0; @%p2 st.shared.u32 [%r9], 7; st.global.u32 [%rd3], %r5; membar.gl; ret;
+    """
+    data = np.zeros(64, np.uint32)
+    kernel = ptxvm.load(f"{HEAD.replace('last[4]', 's[256]')}{body}}}").kernel()
+    for _ in range(2):
+        assert kernel.launch(1, 64, [data, np.zeros(8, np.uint32)], engine="jit", check="race").findings == []
+        assert quick()
+    assert data.tolist() == [0] * 32 + [32] * 32
