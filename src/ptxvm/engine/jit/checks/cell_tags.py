@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection
+from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
@@ -99,13 +100,16 @@ class Tags:
 
     def of_cell(self, address: int) -> int | None:
         """The address of the memory of which a tag at an address is; None if it is of none."""
-        place = (address - self._start) % self.distance
-        begins = list(self._begins.items())
-        at = bisect_right(begins, place, key=itemgetter(1)) - 1
-        if not begins or address < self._start:
+        if not self._begins or address < self._start:
             return None
-        allocation, begin = begins[at]
+        place = (address - self._start) % self.distance
+        allocation, begin = self._places[bisect_right(self._places, place, key=itemgetter(1)) - 1]
         return allocation.origin + (place - begin) // GRAIN * self._grain(allocation)
+
+    @cached_property
+    def _places(self) -> list[tuple[Allocation, int]]:
+        """The allocations, and where the tags of each begin."""
+        return list(self._begins.items())
 
     def cells(self, allocation: Allocation) -> tuple[int, Flags, Flags]:
         """Of an allocation the bytes of a cell, and for each cell whether it was written and read."""

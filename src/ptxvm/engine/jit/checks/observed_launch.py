@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -143,11 +143,16 @@ class ObservedLaunch:
             self._begin_tags(calls, record, shadow)
         if self.kernel.follows_fences:
             self._begin_notes(calls, record)
-        restart = partial(record.__setitem__, AT["epoch"], FIRST)  # the numbers of clocks without tags
-        if self.told is not None:
-            restart = partial(record.__setitem__, AT["suspicion"], 1)
-        calls.renumber = RENUMBER(restart if self.tags is None or self.told is not None else self.tags.renumber)
+        calls.renumber = RENUMBER(self._renumbering(record))
         record[AT["renumber"]] = address(calls.renumber)
+
+    def _renumbering(self, record: Record) -> Callable[[], None]:
+        """What to do when the numbers of epochs run out."""
+        if self.told is not None:  # the notes have the old ones
+            return partial(record.__setitem__, AT["suspicion"], 1)
+        if self.tags is not None:
+            return self.tags.renumber
+        return partial(record.__setitem__, AT["epoch"], FIRST)  # the numbers of clocks without tags
 
     def _begin_notes(self, calls: ObservedCallbacks, record: Record) -> None:
         self.told = ToldOrder(int(record[AT["grid_epoch"]]))
@@ -218,12 +223,13 @@ class ObservedCallbacks(Callbacks):
             told.meet(int(self.record[AT["met"]]))
             warp, writes = warp % CHANGES, warp >= CHANGES
             told.tell(warp)
-            given, own, answer = _words(tags, count, "uint32"), _words(mine, count, "uint32"), _words(found, count, "uint8")
+            given, own = _words(tags, count, "uint32"), _words(mine, count, "uint32")
+            places, answer = _words(cells, count, "uint64"), _words(found, count, "uint8")
             open_ones = told.unknown(given, answer, warp)
             answer[:] = 0
             for n in open_ones.tolist():
                 tag = int(given[n])
-                place = self._place(int(_words(cells, count, "uint64")[n])) if tag & EPOCH - 1 > MANY else None
+                place = self._place(int(places[n])) if tag & EPOCH - 1 > MANY else None
                 answer[n] = told.unordered(tag, int(own[n]), warp, place, writes=writes)
         except Suspicious:
             self.record[AT["suspicion"]] = 1

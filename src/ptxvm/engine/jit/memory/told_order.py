@@ -88,6 +88,8 @@ def met(kernel: KernelContext) -> str:
         return ""
     _define(kernel)
     lines = (
+        "  %now.met = load i32, ptr %epoch.pointer, align 8",
+        "  store i32 %now.met, ptr %met.pointer, align 8",
         "  %told.full = call i1 @ptxvm.told.met(ptr %ctx, i1 %cta)",
         "  %told.suspicion = zext i1 %told.full to i32",
         "  %told.before = load i32, ptr %suspicion.pointer, align 8",

@@ -25,8 +25,6 @@ renumber:
   call void %function()
   br label %numbered
 numbered:
-  %now.met = load i32, ptr %epoch.pointer, align 8
-  store i32 %now.met, ptr %met.pointer, align 8
 $told
   br i1 %cta, label %fresh, label %end
 fresh:
