@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from struct import unpack_from
 
+from ptxvm.driver.client_memory import bytes_at, text_at, word_at
 from ptxvm.driver.compression import lz4_block, zstandard
 from ptxvm.driver.cubins import MAGIC, AssembledPTX, cubin_at, ptx_texts
 from ptxvm.driver.results import BuildError, Result
@@ -62,26 +63,26 @@ def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
 
     A fatbin gives the PTX for the newest architecture that a device of a compute capability can run.
     """
-    if word_at(address) == WRAPPER:  # of a fatbin
-        if word_at(address + 4) == RELOCATABLE:
+    if magic_at(address) == WRAPPER:  # of a fatbin
+        if magic_at(address + 4) == RELOCATABLE:
             return linked_texts(address, capability)
-        address = ctypes.c_uint64.from_address(address + 8).value
-    head = ctypes.string_at(address, 4)
-    if word_at(address) == FATBIN:
+        address = word_at(address + 8)
+    head = bytes_at(address, 4)
+    if magic_at(address) == FATBIN:
         return newest(entries(fatbin_at(address)), capability)
     if head == MAGIC:
         if texts := ptx_texts(cubin_at(address)):
             return texts
         raise BuildError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
-    if head == LINKED[:4] and ctypes.string_at(address) == LINKED[:-1]:
-        size = ctypes.c_uint64.from_address(address + len(LINKED)).value
-        return unpacked(ctypes.string_at(address + len(LINKED) + 8, size))
-    return [ctypes.string_at(address)]
+    if head == LINKED[:4] and text_at(address) == LINKED[:-1]:
+        size = word_at(address + len(LINKED))
+        return unpacked(bytes_at(address + len(LINKED) + 8, size))
+    return [text_at(address)]
 
 
 def fatbin_at(address: int) -> bytes:
     """The bytes of a fatbin; its header has the size."""
-    return ctypes.string_at(address, 16 + ctypes.c_uint64.from_address(address + 8).value)
+    return bytes_at(address, 16 + word_at(address + 8))
 
 
 def linked_texts(wrapper: int, capability: tuple[int, int]) -> list[bytes]:
@@ -90,9 +91,9 @@ def linked_texts(wrapper: int, capability: tuple[int, int]) -> list[bytes]:
     The device runtime (`cudadevrt`) among them adds nothing: the machine has its functions.  Where they have machine code
     alone, the line information of the linked code has the PTX of all modules that were compiled with it.
     """
-    linked, address = (ctypes.c_uint64.from_address(wrapper + offset).value for offset in (8, 16))
+    linked, address = (word_at(wrapper + offset) for offset in (8, 16))
     modules = []
-    while fatbin := ctypes.c_uint64.from_address(address).value:
+    while fatbin := word_at(address):
         modules.append(list(entries(fatbin_at(fatbin))))
         address += 8
     if not all(any(each.ptx for each in module) for module in modules):
@@ -105,9 +106,9 @@ def is_device_runtime(module: Iterable[Entry]) -> bool:
     return any(DEVICE_RUNTIME in text for each in module if each.ptx for text in each.texts())
 
 
-def word_at(address: int) -> int:
+def magic_at(address: int) -> int:
     """The magic number of an image."""
-    return int.from_bytes(ctypes.string_at(address, 4), "little")
+    return int.from_bytes(bytes_at(address, 4), "little")
 
 
 def texts_of(data: bytes) -> list[bytes]:

@@ -8,11 +8,11 @@ code know the files, and the places of the PTX that any machine code came from: 
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Mapping
 from struct import error, iter_unpack, unpack_from
 
+from ptxvm.driver.client_memory import bytes_at
 from ptxvm.driver.line_tables import Location, Unit, locations, units
 from ptxvm.driver.results import BuildError, Result
 
@@ -35,15 +35,15 @@ class AssembledPTX(bytes):
 
 def cubin_at(address: int) -> bytes:
     """The bytes of a cubin in memory, up to the last table or section."""
-    header = ctypes.string_at(address, HEADER)
+    header = bytes_at(address, HEADER)
     programs, sections, size, count = *unpack_from("<32xQQ", header), *unpack_from("<58xHH", header)
     program_size, program_count = unpack_from("<54xHH", header)
-    table = ctypes.string_at(address + sections, size * count)
+    table = bytes_at(address + sections, size * count)
     ends = [HEADER, sections + len(table), programs + program_size * program_count]
     for n in range(count):
         kind, offset, length = unpack_from("<4xI16xQQ", table, n * size)
         ends.append(offset if kind == NOBITS else offset + length)
-    return ctypes.string_at(address, max(ends))
+    return bytes_at(address, max(ends))
 
 
 def ptx_texts(cubin: bytes) -> list[bytes]:

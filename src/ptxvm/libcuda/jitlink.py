@@ -17,7 +17,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.driver import linker
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.results import DriverError
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, string, u64
+from ptxvm.libcuda.c_values import bytes_from, put_bytes, put_i32, put_u64, string, u64
 from ptxvm.libcuda.link_options import LinkError, LinkStatus, check_options
 from ptxvm.libcuda.link_time import LTO_IR, LinkInput, linked_ptx, toolkit_linker
 from ptxvm.libcuda.session import session
@@ -103,10 +103,10 @@ def create(out: int, count: int, options: int) -> None:
 
 def destroy(handle: int) -> None:
     """Forget a link; its handle becomes null."""
-    number = ctypes.c_uint64.from_address(handle)
-    link_of(number.value)
-    session().handles.drop(number.value)
-    number.value = 0
+    number = u64(handle)
+    link_of(number)
+    session().handles.drop(number)
+    put_u64(handle, 0)
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def add(link: Link, kind: int, data: bytes, name: str) -> None:
 
 def add_data(handle: int, kind: int, data: int, size: int, name: int) -> None:
     """Add an input in memory."""
-    add(link_of(handle), kind, ctypes.string_at(data, size), string(name) if name else "")
+    add(link_of(handle), kind, bytes_from(data, size), string(name) if name else "")
 
 
 def add_file(handle: int, kind: int, path: int) -> None:

@@ -15,28 +15,77 @@ declare void @PyGILState_Release(i32)
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare void @PyErr_Restore(ptr, ptr, ptr)
 
-; ── arguments ───────────────────────────────────────────────────────────────────────────
+; ── memory of the client ────────────────────────────────────────────────────────────────
+
+; Has Python seen a page, and, where %bit is 0, that it may be written?  The table is that of `driver/client_memory.py`.
+define internal i1 @seen(i64 %page, i64 %bit) alwaysinline {
+  %table.at = getelementptr i64, ptr @state, i64 10
+  %table = load ptr, ptr %table.at
+  %index = and i64 %page, 1023
+  %at = getelementptr i64, ptr %table, i64 %index
+  %entry = load i64, ptr %at
+  %either = or i64 %entry, %bit
+  %double = shl i64 %page, 1
+  %wanted = or i64 %double, 1
+  %found = icmp eq i64 %either, %wanted
+  ret i1 %found
+}
+
+; Points a pointer to bytes, 4096 at most, in pages that Python has seen?  A page with number 0 never is.
+define internal i1 @points(i64 %address, i64 %size, i64 %bit) alwaysinline {
+  %beyond = add i64 %address, %size
+  %end = sub i64 %beyond, 1
+  %first = lshr i64 %address, 12
+  %last = lshr i64 %end, 12
+  %one = call i1 @seen(i64 %first, i64 %bit)
+  %other = call i1 @seen(i64 %last, i64 %bit)
+  %both = and i1 %one, %other
+  %small = icmp ule i64 %size, 4096
+  %known = and i1 %both, %small
+  %some = icmp ne i64 %first, 0
+  %points = and i1 %known, %some
+  ret i1 %points
+}
+
+; May a result of so many bytes be written?
+define internal i1 @takes(ptr %out, i64 %size) alwaysinline {
+  %address = ptrtoint ptr %out to i64
+  %points = call i1 @points(i64 %address, i64 %size, i64 0)
+  ret i1 %points
+}
 
 ; Copies the arguments of a launch, which %pointers point to, into one block: %places has the offset and the size of each.
-define void @gather(ptr %pointers, ptr %places, i64 %count, ptr %block) {
+; 0 where a pointer may point nowhere: then Python looks at each.
+define i32 @gather(i64 %pointers, ptr %places, i64 %count, ptr %block) {
 begin:
   %some = icmp ne i64 %count, 0
   br i1 %some, label %again, label %end
 again:
-  %n = phi i64 [ 0, %begin ], [ %next, %again ]
-  %pointer.at = getelementptr ptr, ptr %pointers, i64 %n
-  %pointer = load ptr, ptr %pointer.at
+  %n = phi i64 [ 0, %begin ], [ %next, %copy ]
+  %back = mul i64 %n, 8
+  %pointer.address = add i64 %pointers, %back
+  %listed = call i1 @points(i64 %pointer.address, i64 8, i64 1)
+  br i1 %listed, label %look, label %unknown
+look:
+  %pointer.at = inttoptr i64 %pointer.address to ptr
+  %address = load i64, ptr %pointer.at, align 1
   %place = getelementptr [2 x i64], ptr %places, i64 %n
   %offset = load i64, ptr %place
   %size.at = getelementptr i64, ptr %place, i64 1
   %size = load i64, ptr %size.at
+  %there = call i1 @points(i64 %address, i64 %size, i64 1)
+  br i1 %there, label %copy, label %unknown
+copy:
+  %pointer = inttoptr i64 %address to ptr
   %to = getelementptr i8, ptr %block, i64 %offset
   %copied = call ptr @memcpy(ptr %to, ptr %pointer, i64 %size)
   %next = add i64 %n, 1
   %more = icmp ult i64 %next, %count
   br i1 %more, label %again, label %end
 end:
-  ret void
+  ret i32 1
+unknown:
+  ret i32 0
 }
 
 ; ── what is there ───────────────────────────────────────────────────────────────────────
@@ -165,7 +214,7 @@ define internal ptr @python(i64 %place) alwaysinline {
 define i32 @cuCtxGetCurrent(ptr %out) {
   %stack = call ptr @stack()
   %ready = icmp ne ptr %stack, null
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 8)
   %quick = and i1 %ready, %wanted
   br i1 %quick, label %here, label %python
 here:
@@ -242,12 +291,16 @@ define i32 @cuCtxPopCurrent(ptr %out) {
 look:
   %depth = load i64, ptr %stack
   %some = icmp ne i64 %depth, 0
-  br i1 %some, label %take, label %python
+  %wanted = icmp ne ptr %out, null
+  %takes = call i1 @takes(ptr %out, i64 8)
+  %unwanted = xor i1 %wanted, true
+  %may = or i1 %takes, %unwanted
+  %quick = and i1 %some, %may
+  br i1 %quick, label %take, label %python
 take:
   %handle = call i64 @handle(ptr %stack)
   %now = sub i64 %depth, 1
   store i64 %now, ptr %stack
-  %wanted = icmp ne ptr %out, null
   br i1 %wanted, label %give, label %done
 give:
   store i64 %handle, ptr %out
@@ -263,7 +316,7 @@ python:
 define i32 @cuCtxGetDevice(ptr %out) {
   %context = call ptr @context()
   %is = icmp ne ptr %context, null
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 4)
   %quick = and i1 %is, %wanted
   br i1 %quick, label %here, label %python
 here:
@@ -281,7 +334,7 @@ define i32 @cuCtxGetDevice_v2(ptr %out, i64 %handle) {
   %null = icmp eq i64 %handle, 0
   %current = call ptr @context()
   %is = icmp ne ptr %current, null
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 4)
   %asks = and i1 %null, %wanted
   %quick = and i1 %asks, %is
   br i1 %quick, label %here, label %python
@@ -331,7 +384,7 @@ python:
 define i32 @cuStreamIsCapturing(i64 %handle, ptr %out) {
   %stream = call ptr @stream(i64 %handle)
   %is = icmp ne ptr %stream, null
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 4)
   %asks = and i1 %is, %wanted
   br i1 %asks, label %look, label %python
 look:
@@ -374,7 +427,7 @@ python:
 define i32 @cuPointerGetAttribute(ptr %out, i32 %number, i64 %address) {
   %context = call ptr @context()
   %is = icmp ne ptr %context, null
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 8)
   %address.asked = icmp eq i32 %number, 3
   %both = and i1 %is, %wanted
   %quick = and i1 %both, %address.asked
@@ -391,7 +444,7 @@ python:
 ; A table has a row of values for each device; its smallest number stands for what is no attribute.
 define i32 @cuDeviceGetAttribute(ptr %out, i32 %number, i32 %ordinal) {
   %is = call i1 @well()
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 4)
   %both = and i1 %is, %wanted
   br i1 %both, label %look, label %python
 look:
@@ -423,7 +476,7 @@ python:
 
 define i32 @cuDeviceGet(ptr %out, i32 %ordinal) {
   %is = call i1 @well()
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 4)
   %both = and i1 %is, %wanted
   %devices.at = getelementptr i64, ptr @state, i64 6
   %devices = load i32, ptr %devices.at
@@ -458,7 +511,7 @@ none:
 define i32 @cuGetErrorString(i32 %code, ptr %out) {
   %text = call i64 @text(i32 %code, i64 7)
   %some = icmp ne i64 %text, 0
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 8)
   %quick = and i1 %some, %wanted
   br i1 %quick, label %here, label %python
 here:
@@ -473,7 +526,7 @@ python:
 define i32 @cuGetErrorName(i32 %code, ptr %out) {
   %text = call i64 @text(i32 %code, i64 8)
   %some = icmp ne i64 %text, 0
-  %wanted = icmp ne ptr %out, null
+  %wanted = call i1 @takes(ptr %out, i64 8)
   %quick = and i1 %some, %wanted
   br i1 %quick, label %here, label %python
 here:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ptxvm.driver.attributes import Attribute
+from ptxvm.driver.client_memory import TABLE
 from ptxvm.driver.results import Result
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.ir import cpu
@@ -25,9 +26,9 @@ from ptxvm.engine.jit.objects.code_cache import object_code, ourselves
 from ptxvm.engine.jit.objects.loader import FlatCode, Loaded
 from ptxvm.libcuda.session import Gather, Session
 
-READY, KEY, RECORDS, EXTENT, ATTRIBUTES, COLUMNS, DEVICES, TEXTS, NAMES, CODES = range(10)
+READY, KEY, RECORDS, EXTENT, ATTRIBUTES, COLUMNS, DEVICES, TEXTS, NAMES, CODES, PAGES = range(11)
 """The words of the state: is the driver initialised; the key of stacks; where records are, and their bytes; the table of
-attributes, its columns and rows; the tables of texts and names of results, and their length."""
+attributes, its columns and rows; the tables of texts and names of results, and their length; that of the client's pages."""
 PYTHON = 16  # the word of the first function of Python
 FUNCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "cuCtxGetCurrent": ("cuCtxGetCurrent",),
@@ -85,9 +86,10 @@ class Native:
             (ctypes.c_uint64 * codes)(*(session.text(known[n].symbol) if n in known else 0 for n in range(codes))),
         )
         table, texts, names = (ctypes.addressof(each) for each in self.tables)
-        self.words[READY : CODES + 1] = [
+        self.words[READY : PAGES + 1] = [
             0, session.stack.key, records.start, records.end - records.start,
             table, max(NUMBERS) + 1, len(attributes), texts, names, codes,
+            ctypes.addressof(TABLE),
         ]  # fmt: skip
         for n, symbols in enumerate(FUNCTIONS.values()):
             self.words[PYTHON + n] = python[symbols[0]]
@@ -96,8 +98,11 @@ class Native:
 
     @cached_property
     def gather(self) -> Gather:
-        """Copies the arguments of a launch into a block.  It keeps the interpreter's lock, which takes longer than to copy."""
-        return ctypes.PYFUNCTYPE(None, *(4 * [ctypes.c_size_t]))(self.code.address("gather"))
+        """Copies the arguments of a launch into a block, if they are in pages that are known.
+
+        It keeps the interpreter's lock, which takes longer than to copy.
+        """
+        return ctypes.PYFUNCTYPE(ctypes.c_int, *(4 * [ctypes.c_size_t]))(self.code.address("gather"))
 
     def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it has one parameter
         """Answer calls from now on, or leave them to Python."""

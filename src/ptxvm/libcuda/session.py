@@ -40,8 +40,9 @@ NO_HANDLE: dict[type, Result] = {
     Context: Result.INVALID_CONTEXT,
 }
 """The error for a handle that is none, by the type of the object, where it is not INVALID_HANDLE (driver API, "Returns")."""
-Gather = Callable[[int, int, int, int], None]
-"""Takes the addresses of pointers to arguments and of their places, their number, and the address of a block."""
+Gather = Callable[[int, int, int, int], int]
+"""Takes the addresses of pointers to arguments and of their places, their number, and the address of a block; 0 where a
+pointer may point nowhere."""
 NO_STREAM, LEGACY_STREAM, STREAM_OF_THREAD = range(3)  # null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 

@@ -9,6 +9,7 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import pytest
 
+from ptxvm.driver.client_memory import ENTRIES, SEEN, check
 from ptxvm.driver.context import Event
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.results import Result
@@ -47,8 +48,14 @@ def alone(cuda, native):
     native.words[:] = before
 
 
+def seen(cell):
+    """A cell in a page that Python has seen: native code leaves other pointers to it."""
+    check(ctypes.addressof(cell), ctypes.sizeof(cell), writing=True)
+    return cell
+
+
 def test_native_code_answers_what_is_common(alone):
-    out, number, text = c_uint64(), c_int(-1), c_char_p()
+    out, number, text = seen(c_uint64()), seen(c_int(-1)), seen(c_char_p())
     context = session().handles.handle(session().context)
     alone.cuCtxGetCurrent(byref(out))
     assert out.value == context
@@ -93,8 +100,18 @@ def test_what_is_wrong_or_rare_is_left_to_python(alone):
     assert call.cuCtxGetDevice(byref(out)) == OTHERWISE
 
 
+def test_native_code_writes_where_python_has_seen_that_it_may(alone):
+    """The page may be read, or is another one whose place in the table is the same."""
+    out = c_uint64()
+    page = ctypes.addressof(out) // 4096
+    for entry, result in ((0, OTHERWISE), (2 * page, OTHERWISE), (2 * (page + ENTRIES) + 1, OTHERWISE), (2 * page + 1, 0)):
+        SEEN[page % ENTRIES] = entry
+        assert alone.library.cuCtxGetCurrent(byref(out)) == result
+        assert alone.library.cuGetErrorName(0, byref(out)) == result
+
+
 def test_attributes_are_those_that_python_says(alone):
-    value = c_int()
+    value = seen(c_int())
     device = session().driver.device(0)
     for number in range(1, 150):
         result = alone.library.cuDeviceGetAttribute(byref(value), number, 0)
@@ -107,7 +124,7 @@ def test_a_device_is_asked_from_a_thread_without_a_context(alone):
     found = []
 
     def ask():
-        number, value = c_int(-1), c_int(-1)
+        number, value = seen(c_int(-1)), seen(c_int(-1))
         answers = alone.library.cuDeviceGet(byref(number), 0), alone.library.cuDeviceGetAttribute(byref(value), 75, 0)
         found.extend([*answers, number.value, value.value])
 

@@ -107,7 +107,7 @@ def split(out: int, groups: int, source: int, rest: int, flags: int, parameters:
     d, left = multiprocessors_at(source), multiprocessors_at(source).count
     device = session().driver.device(d.device)
     for n in range(groups):
-        each = structure_at(GroupParameters, parameters + n * ctypes.sizeof(GroupParameters))
+        each = structure_at(GroupParameters, parameters + n * ctypes.sizeof(GroupParameters), writing=True)
         alignment = each.coscheduled or finest(device)[1]
         size = each.count or left // alignment * alignment
         if size > left or (size % alignment and not each.flags & BACKFILL):

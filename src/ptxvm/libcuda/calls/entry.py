@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from ptxvm.driver.results import BuildError, DriverError, Result, member
-from ptxvm.libcuda.c_values import put_i32, put_u64, string
+from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, string
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.signatures import symbol_for
 
@@ -88,7 +86,7 @@ def put_address(name: int, out: int, version: int, flags: int) -> str | None:
 def export_table(out: int, which: int) -> None:
     """NVIDIA's private tables; this driver has none.  NVRTC goes on without, and NVIDIA's runtime library does not."""
     put_u64(out, 0)
-    if which and ctypes.string_at(which, 16) == TABLE_OF_RUNTIME:
+    if which and bytes_from(which, 16) == TABLE_OF_RUNTIME:
         raise BuildError(Result.NOT_FOUND, STATIC_RUNTIME)
     raise DriverError(Result.NOT_FOUND, f"there is no table of {which:#x}")
 

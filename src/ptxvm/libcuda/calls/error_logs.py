@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import not_null, put_bytes, put_i32, put_u64, put_u64_if, string, u32, u64
+from ptxvm.libcuda.c_values import function_at, put_bytes, put_i32, put_u64, put_u64_if, string, u32, u64
 from ptxvm.libcuda.error_log import error_log
 from ptxvm.libcuda.session import function
 
@@ -26,7 +26,7 @@ def check_flags(flags: int) -> None:
 @function("cuLogsRegisterCallback", stateless=True)
 def register(callback: int, data: int, out: int) -> None:
     """Call a function of the client with each new line."""
-    called = CALLBACK(not_null(callback))
+    called = function_at(CALLBACK, callback)
     handle = next(HANDLES)
 
     def tell(text: str) -> None:

@@ -15,6 +15,7 @@ from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import (
     bytes_from,
+    function_at,
     i32,
     not_null,
     put_bytes,
@@ -397,7 +398,7 @@ def fill_task(description: int) -> FunctionTask:
 def host_task(description: int) -> FunctionTask:
     """The call of a function of the client that a structure describes."""
     d = structure_at(HostNode, description)
-    return FunctionTask(host_call(HOST_FUNCTION(not_null(d.function)), d.argument), bytes(d), is_short=False)
+    return FunctionTask(host_call(function_at(HOST_FUNCTION, d.function), d.argument), bytes(d), is_short=False)
 
 
 @function("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")
@@ -455,7 +456,7 @@ def describe_launch(task: Launch, description: int) -> None:
     """Fill the structure of a launch; its arguments live as long as the launch."""
     pointers, data = parameter_pointers(task)
     session().keep(task, (pointers, data))
-    d = structure_at(KernelNode, description)
+    d = structure_at(KernelNode, description, writing=True)
     d.function, d.shared = session().handles.handle(task.kernel), task.configuration.shared
     d.grid, d.block = task.configuration.grid, task.configuration.block
     d.parameters, d.extra = ctypes.addressof(pointers), 0

@@ -129,7 +129,7 @@ def describe_task(task: Task, at: int) -> None:
         case stream_memory.Batch():
             stream_memory.describe(task, at)
         case Conditional():
-            d = structure_at(ConditionalNode, at)
+            d = structure_at(ConditionalNode, at, writing=True)
             d.handle, d.type, d.size, d.context = task.condition, task.branch, len(task.bodies), handles.handle(task.context)
             kept = session().keep(task, (ctypes.c_uint64 * len(task.bodies))(*map(handles.handle, task.bodies)))
             d.graphs = ctypes.addressof(kept)
@@ -182,7 +182,7 @@ def create_condition(out: int, handle: int, context: int, value: int, flags: int
 
 def add_conditional(out: int, handle: int, after: int, count: int, description: int, *, data: int = 0) -> None:
     """A conditional node: its condition chooses one of its graphs; the client fills the graphs."""
-    d = structure_at(ConditionalNode, description)
+    d = structure_at(ConditionalNode, description, writing=True)
     branch = member(ConditionalType, d.type, "type of conditional nodes")
     if not d.size or d.size > branch.most_bodies:
         raise DriverError(Result.INVALID_VALUE, f"a conditional node of type {d.type} has no {d.size} graphs")

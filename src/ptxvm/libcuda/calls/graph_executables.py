@@ -55,7 +55,7 @@ def must_be_instantiable(graph: Graph) -> None:
 @function("cuGraphInstantiateWithParams")
 def instantiate_with_parameters(out: int, handle: int, parameters: int) -> None:
     """A graph that can be launched; the structure tells that it was made, or of the node because of which it cannot be."""
-    d = structure_at(InstantiateParameters, parameters)
+    d = structure_at(InstantiateParameters, parameters, writing=True)
     d.failed, d.result = 0, INSTANTIATION_ERROR
     try:
         instantiate(out, handle, d.flags)
@@ -131,7 +131,7 @@ def update(handle: int, graph: int, node: int, result: int) -> None:
 @function("cuGraphExecUpdate_v2")
 def update_v2(handle: int, graph: int, information: int) -> None:
     """The same; the information has the reason, the node and its dependency where the forms differ."""
-    found = structure_at(UpdateInformation, information)
+    found = structure_at(UpdateInformation, information, writing=True)
     found.node, found.before = 0, 0
     try:
         take_over(handle, graph, information)

@@ -81,7 +81,7 @@ def set_executable_event(handle: int, which: int, event: int) -> None:
 def add_allocation(out: int, handle: int, after: int, count: int, description: int, *, data: int = 0) -> None:
     """Add a node that allocates; its address is the same in all launches."""
     separate(handle)  # a graph that was moved has no new memory
-    d = structure_at(AllocationNode, description)
+    d = structure_at(AllocationNode, description, writing=True)
     source = pool_at(description)
     made = session().driver.graph_memory.allocate(source.device, d.size, source.kind)
     made.join(graph_of(handle))

@@ -6,7 +6,7 @@ from functools import partial
 
 from ptxvm.driver.graph import UserObject
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import not_null, put_u64
+from ptxvm.libcuda.c_values import function_at, put_u64
 from ptxvm.libcuda.calls.graph import graph_of
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
 from ptxvm.libcuda.session import function, session
@@ -21,7 +21,7 @@ def create_resource(out: int, pointer: int, destroy: int, count: int, flags: int
     if flags != NO_DESTRUCTOR_SYNC:
         raise DriverError(Result.INVALID_VALUE, f"flags of a user object: {flags} is not CU_USER_OBJECT_NO_DESTRUCTOR_SYNC")
     check_count(count)
-    ended = HOST_FUNCTION(not_null(destroy))
+    ended = function_at(HOST_FUNCTION, destroy)
     put_u64(out, session().handles.handle(UserObject(partial(ended, pointer), count)))
 
 

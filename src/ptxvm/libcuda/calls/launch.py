@@ -16,7 +16,7 @@ from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, structure_at, u64, u64s
+from ptxvm.libcuda.c_values import bytes_from, function_at, put_i32, put_u64, structure_at, u64, u64s
 from ptxvm.libcuda.calls.attributes import OF_LAUNCHES, LaunchAttributeId as A, check_value, known
 from ptxvm.libcuda.calls.updatable_nodes import set_updatable
 from ptxvm.libcuda.session import function, session
@@ -43,11 +43,10 @@ def arguments(kernel: Kernel, parameters: int, extra: int) -> tuple[bytes, ...]:
         if kernel.layout.size > len(data):
             raise DriverError(Result.INVALID_VALUE, f"the kernel takes {kernel.bank.size} bytes of parameters, not {len(data)}")
         return kernel.layout.unpack_from(data)
-    if (gather := session().gather) is None:
-        return tuple(map(ctypes.string_at, u64s(parameters, count), kernel.sizes))
-    block = session().thread.arguments
-    gather(parameters, ctypes.addressof(kernel.places), count, ctypes.addressof(block))
-    return kernel.layout.unpack_from(block)
+    block, gather = session().thread.arguments, session().gather
+    if gather is not None and gather(parameters, ctypes.addressof(kernel.places), count, ctypes.addressof(block)):
+        return kernel.layout.unpack_from(block)
+    return tuple(map(bytes_from, u64s(parameters, count), kernel.sizes))
 
 
 def buffer(extra: int) -> bytes:
@@ -237,7 +236,7 @@ def best_block(blocks: int, threads: int, handle: int, shared_of: int, shared: i
     `shared_of` is a function of the client: bytes of dynamic shared memory for a number of threads.
     """
     kernel = session().handles.object(handle, Kernel)
-    dynamic = SHARED_OF_THREADS(shared_of) if shared_of else lambda size: shared  # noqa: ARG005
+    dynamic = function_at(SHARED_OF_THREADS, shared_of) if shared_of else lambda size: shared  # noqa: ARG005
     size, count = largest_block(session().context, kernel, dynamic, limit)
     put_i32(threads, size)
     put_i32(blocks, count)

@@ -13,7 +13,7 @@ from ptxvm.driver.kernel_clusters import ClusterAttribute
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
 from ptxvm.driver.results import BuildError, DriverError, Result
-from ptxvm.libcuda.c_values import bytes_from, i32, put_i32, put_u64, put_u64_if, string, u64
+from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, put_u64_if, string, u64
 from ptxvm.libcuda.calls.context import BANK_WIDTHS, CACHE_PREFERENCES, preferred
 from ptxvm.libcuda.session import function, session, then_failure
 
@@ -70,7 +70,7 @@ class Log:
         at, room = self.options.get(buffer, 0), self.options.get(size, 0) & 0xFFFFFFFF
         if at and room:
             data = text.encode()[: room - 1] + b"\0"
-            ctypes.memmove(at, data, len(data))
+            put_bytes(at, data)
 
 
 def options_at(count: int, numbers: int, values: int) -> dict[int, int]:

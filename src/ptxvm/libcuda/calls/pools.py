@@ -450,7 +450,7 @@ def import_pool(out: int, file: int, kind: int, flags: int) -> None:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
     try:
         *location, type, number = SOURCE.unpack(os.pread(file, SOURCE.size, 0))
-    except (OSError, struct.error) as wrong:
+    except (OSError, OverflowError, struct.error) as wrong:
         raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file of a pool: {wrong}") from wrong
     put_u64(out, session().handles.handle(Pool((location[0], location[1]), type, FILE, is_imported=True, number=number)))
 

@@ -9,7 +9,7 @@ from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import not_null, put_f32, put_i32, put_u64
+from ptxvm.libcuda.c_values import function_at, put_f32, put_i32, put_u64
 from ptxvm.libcuda.host_calls import host_call
 from ptxvm.libcuda.session import function, session, then_failure
 
@@ -135,7 +135,7 @@ def attach(handle: int, address: int, size: int, flags: int) -> None:
 def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
     """Call a function of the client, with the state of the stream, when the stream reaches this point."""
     stream = session().stream(handle)
-    called = CALLBACK(not_null(callback))
+    called = function_at(CALLBACK, callback)
     if flags:
         raise DriverError(Result.INVALID_VALUE, "the flags of a callback are 0")
     if stream.capture is not None:
@@ -154,7 +154,7 @@ class Callback(FunctionTask):
 @function("cuLaunchHostFunc")
 def launch_host(handle: int, callback: int, data: int) -> None:
     """Call a function of the client when the stream reaches this point."""
-    called = HOST_FUNCTION(not_null(callback))
+    called = function_at(HOST_FUNCTION, callback)
     session().stream(handle).put(FunctionTask(host_call(called, data), is_short=False), HOST_NODE)
 
 

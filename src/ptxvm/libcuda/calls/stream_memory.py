@@ -111,7 +111,7 @@ def describe(task: Batch, out: int) -> None:
     """Fill the structure of some operations."""
     size, count = ctypes.sizeof(MemoryOperation), len(task.operations)
     kept = session().keep(task, ctypes.create_string_buffer(b"".join(map(bytes, task.operations)), max(size * count, 1)))
-    d = structure_at(BatchNode, out)
+    d = structure_at(BatchNode, out, writing=True)
     d.context, d.count, d.operations, d.flags = session().handles.handle(task.context), count, ctypes.addressof(kept), 0
 
 

@@ -102,7 +102,7 @@ def refuse(handle: int, quality: str) -> None:
 def describe(out: int, handle: int) -> None:
     """The descriptor of an array without its depth: width, height, format and channels."""
     a = session().handles.object(handle, CudaArray)
-    d = structure_at(ArrayDescriptor, out)
+    d = structure_at(ArrayDescriptor, out, writing=True)
     d.width, d.height, d.format, d.channels = a.width, a.height, a.elements.format, a.elements.channels
 
 
@@ -110,7 +110,7 @@ def describe(out: int, handle: int) -> None:
 def describe_3d(out: int, handle: int) -> None:
     """The form of an array."""
     a = session().handles.object(handle, CudaArray)
-    d = structure_at(Array3DDescriptor, out)
+    d = structure_at(Array3DDescriptor, out, writing=True)
     d.width, d.height, d.depth, d.flags = a.width, a.height, a.depth, a.flags
     d.format, d.channels = a.elements.format, a.elements.channels
 

@@ -69,7 +69,7 @@ def describe_launch(task: Launch, description: int) -> None:
     """Fill the structure of a launch; its arguments live as long as the launch."""
     pointers, data = driver.parameter_pointers(task)
     session().keep(task, (pointers, data))
-    d = structure_at(KernelNode, description)
+    d = structure_at(KernelNode, description, writing=True)
     d.function = function_of(task)
     d.grid, d.block, d.shared = (
         ThreeSizes(*task.configuration.grid),

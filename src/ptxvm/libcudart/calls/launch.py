@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_u64, structure_at
+from ptxvm.libcuda.c_values import put_bytes, put_u64, structure_at
 from ptxvm.libcuda.calls import launch as driver
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import LaunchConfig as DriverConfig
@@ -27,7 +27,7 @@ def pop(grid: int, block: int, shared: int, stream: int) -> None:
         raise RuntimeApiError(RuntimeResult.INVALID_CONFIGURATION, "a kernel was called without <<< >>>")
     found = waiting.pop()
     for address, extent in ((grid, found.grid), (block, found.block)):
-        ctypes.memmove(address, ctypes.byref(ThreeSizes(*extent)), ctypes.sizeof(ThreeSizes))
+        put_bytes(address, bytes(ThreeSizes(*extent)))
     put_u64(shared, found.shared)
     put_u64(stream, found.stream)
 

@@ -47,7 +47,7 @@ def allocate_pitch(out: int, pitch: int, width: int, height: int) -> None:
 @function("cudaMalloc3D")
 def allocate_3d(out: int, extent: Extent) -> None:
     """Slices of rows, each row at a multiple of 512."""
-    made = structure_at(PitchedPointer, out)
+    made = structure_at(PitchedPointer, out, writing=True)
     pointer, pitch = ctypes.c_uint64(), ctypes.c_uint64()
     rows = extent.height * extent.depth
     driver.allocate_pitch(ctypes.addressof(pointer), ctypes.addressof(pitch), extent.width, rows, 4)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from ptxvm.driver.kernel_facts import attributes_of
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, string
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, string, u64
 from ptxvm.libcuda.calls.context import BANK_WIDTHS, CACHE_PREFERENCES, preferred
 from ptxvm.libcuda.calls.entry import PER_THREAD, address_v2
 from ptxvm.libcuda.calls.module import set_attribute
@@ -89,7 +87,7 @@ def symbol(address: int) -> tuple[int, int]:
     if found is None:
         for each in runtime().fatbins.values():
             for pointer, name in each.managed:
-                if ctypes.c_uint64.from_address(pointer).value == address:
+                if u64(pointer) == address:
                     return each.module().variable(name)
     return runtime().variable(address)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, interpolates_integers, surface
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64, structure_at
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls import device as devices, texture as driver
 from ptxvm.libcuda.session import OpaqueObject, session
 from ptxvm.libcudart import structures
@@ -103,9 +101,9 @@ def info(channels: int, extent: int, flags: int, handle: int) -> None:
     """The form of an array."""
     array = session().handles.object(handle, CudaArray)
     if channels:
-        ctypes.memmove(channels, ctypes.byref(described(array.elements)), ctypes.sizeof(Channels))
+        put_bytes(channels, bytes(described(array.elements)))
     if extent:
-        ctypes.memmove(extent, ctypes.byref(Extent(array.width, array.height, array.depth)), ctypes.sizeof(Extent))
+        put_bytes(extent, bytes(Extent(array.width, array.height, array.depth)))
     if flags:
         put_i32(flags, array.flags)
 
