@@ -111,6 +111,8 @@ def test_what_was_seen_once_is_known(monkeypatch):
         check(NOWHERE[1], 8, writing=True)
     with pytest.raises(DriverError, match="an argument cannot have -1 bytes"):
         check(first, -1)
+    with pytest.raises(DriverError, match="a pointer is null"):
+        check(0, 8)
 
 
 def test_text_ends_with_a_zero_on_any_page():
