@@ -60,7 +60,7 @@ RANKS = 15
 FULL = (1 << WARP) - 1
 SHIFT = EPOCH.bit_length() - 1
 MOST_STAMPS = (1 << 32) - 2 * EPOCH
-WIDE = Scope.GPU.rank
+NARROW, WIDE = Scope.CTA.rank, Scope.GPU.rank
 MOST_LAYERS = 16
 MOST_FENCES = 64  # of a CTA that are remembered for its later writes
 MOST_WORK = 1 << 22  # steps from one write to the one that it observed, and entries of tables that are joined
@@ -197,6 +197,7 @@ class ToldOrder:
         self._read = 0
         self._work = 0
         self._begins: list[int] = []  # the time at which each CTA began
+        self._cta = -1  # the last of them
         self._words: dict[int, Word] = {}
         self._met = 0  # the time at which the threads of the last CTA met
         self._all: Layers = ()  # what all of them know ...
@@ -293,10 +294,6 @@ class ToldOrder:
         layers = self._mind(thread).known + self._all
         return any(time <= layer.get(key, 0) for layer in layers for key in (other, (cta, EVERY)))
 
-    @property
-    def _cta(self) -> int:
-        return len(self._begins) - 1
-
     # ── notes ───────────────────────────────────────────────────────────────────────────
 
     def read(self) -> None:
@@ -318,13 +315,11 @@ class ToldOrder:
         """A CTA begins, or its threads have met: each knows what all know, and have observed."""
         if begins:
             self._begins.append(time)
-            self._told.clear()
-            self._of_warps.clear()
-            self._all, self._learned, self._offered = (), (), ()
-            self._observed, self._observing = [], []
-            self._fenced, self._fencing = [], []
-            self._minds.clear()
-            self._fences.clear()
+            self._cta += 1
+            self._all = self._learned = self._offered = ()
+            self._observed, self._observing, self._fenced, self._fencing = [], [], [], []
+            for table in (self._told, self._of_warps, self._minds, self._fences):
+                table.clear()
         else:
             for thread, mind in self._minds.items():
                 self._mind(thread)
@@ -379,10 +374,11 @@ class ToldOrder:
     def _mind(self, thread: int) -> Mind:
         """What a thread knows now, with the fences of its warp."""
         mind, fences = self._minds[thread], self._fences[thread // WARP]
-        for fence in fences[mind.fences :]:
-            if fence.lanes >> thread % WARP & 1:
-                self._execute(thread, mind, fence)
-        mind.fences = len(fences)
+        if mind.fences < len(fences):
+            for fence in fences[mind.fences :]:
+                if fence.lanes >> thread % WARP & 1:
+                    self._execute(thread, mind, fence)
+            mind.fences = len(fences)
         return mind
 
     def _execute(self, thread: int, mind: Mind, fence: Fence) -> None:
@@ -404,7 +400,7 @@ class ToldOrder:
             word = self._words[address] = Word(size)
         word.mixed |= word.size != size
         last = word.writes[-1] if word.writes else None
-        near = last is not None and not word.mixed and min(last.rank, rank) >= self._needed(last.thread, thread)
+        near = last is not None and not word.mixed and min(last.rank, rank) >= self._needed(last.thread)
         observed = word.published if near else None
         mind = self._mind(thread)
         if observed is not None:
@@ -448,15 +444,16 @@ class ToldOrder:
 
     def _take_in(self, thread: int, mind: Mind, rank: int, pending: list[Published], now: int) -> list[Published]:
         """Learn what has been collected; returns what only a wider scope would learn."""
-        left = []
+        left, cta, learned = [], self._cta, {id(each): each for each in mind.known}
         for each in pending:
             node: Published | None = each
             whole = True
             while node is not None and node not in mind.taken:
-                self._step()
-                for (head, scope, _), known in node.heads.items():
-                    if min(scope, rank) >= self._needed(head, thread):
-                        mind.known = self._joined(mind.known, known)
+                self._work += 1
+                for ((other, _), scope, _), known in node.heads.items():
+                    if min(scope, rank) >= WIDE or (other == cta and min(scope, rank) >= NARROW):
+                        for layer in known:
+                            learned[id(layer)] = layer
                     else:
                         whole = False
                 node = None if node.covers else node.before
@@ -464,21 +461,29 @@ class ToldOrder:
                 mind.taken[each] = now
             else:
                 left.append(each)
+        self._step()
+        mind.known = self._few(tuple(learned.values()))
         return left
 
-    def _needed(self, other: Thread, thread: int) -> int:
-        """The rank of the least scope that includes two threads."""
-        return Scope.CTA.rank if other[0] == self._cta else WIDE
+    def _needed(self, other: Thread) -> int:
+        """The rank of the least scope that includes a thread and one of this CTA."""
+        return NARROW if other[0] == self._cta else WIDE
 
     def _joined(self, one: Layers, other: Layers) -> Layers:
-        """What two know together; many tables become one."""
-        mine = set(map(id, one))
-        found = one + tuple(each for each in other if id(each) not in mine)
+        """What two know together."""
+        if not one or not other:
+            return one or other
+        found = tuple({id(each): each for each in one + other}.values())
+        return found if len(found) <= MOST_LAYERS else self._few(found)
+
+    def _few(self, found: Layers) -> Layers:
+        """Some tables as few: all but the largest become one, so that no entry is joined often."""
         if len(found) <= MOST_LAYERS:
             return found
-        table: dict[Thread, int] = {}
-        self._enter(table, found)
-        return (table,)
+        found = tuple(sorted(found, key=lambda each: (isinstance(each, LateTable), isinstance(each, dict) and len(each))))
+        table, small = dict[Thread, int](), len(found) - MOST_LAYERS // 2
+        self._enter(table, found[:small])
+        return (table, *found[small:])
 
     def _enter(self, table: dict[Thread, int], known: Layers) -> None:
         """Enter the latest times."""

@@ -326,8 +326,10 @@ class ShadowCheck(TagCheck):
         if self.at.kernel.logs_copies:
             under_way = code.emit(f"icmp uge {llvm} {wrote}, {self.every(count, str(PENDING))}")
             other = code.emit(f"or <{count} x i1> {other}, {under_way}")
-        unordered = self.both(count, other, self.order.strong_unordered(count, wrote, within=within))
-        readers, marker = self._suspicious(count, read, mine, writes=False), self.order.alone(kind)
+        own = self._in_own_window()
+        unordered = self.both(count, other, self.order.strong_unordered(count, wrote, own=own, within=within))
+        readers = self._suspicious(count, read, mine, writes=False)
+        marker = self.order.alone(kind) if own else ""
         if marker:
             other = code.emit(f"icmp ne {llvm} {read}, {self.every(count, marker)}")
             unordered, readers = self.both(count, unordered, other), self.both(count, readers, other)
@@ -341,7 +343,7 @@ class ShadowCheck(TagCheck):
             self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self.every(count, str(NEVER))}"), mask)
         made = self.order.strong(count, wrote, kind)
         if marker and access.verb is not Verb.UPDATE:
-            self._leave_alone(cells, (wrote, read), (made, mine, marker))
+            self._leave_alone(cells, (wrote, read), (made, mine, marker), own)
         else:
             self.at.scatter("i32", made, cells, mask)
 
@@ -360,10 +362,11 @@ class ShadowCheck(TagCheck):
         others = code.emit(f"xor <{count} x i1> {plain}, splat (i1 true)")
         return others if mask is None else self.both(count, others, mask)
 
-    def _leave_alone(self, cells: str, before: tuple[str, str], after: tuple[str, str, str]) -> None:
+    def _leave_alone(self, cells: str, before: tuple[str, str], after: tuple[str, str, str], own: str) -> None:
         """Leave the tags of strong loads or stores; a cell that only one thread has accessed gets its tag, and a marker.
 
-        So its weak loads are right.  Lanes of one access that share a cell are several threads.
+        So its weak loads are right.  Lanes of one access that share a cell are several threads.  Only cells of the CTA's `own`
+        memory are marked: strong accesses of other CTAs would suspect the tag of a thread.
         """
         code, count, mask = self.code, self.width, self.at.active_vector()
         llvm, bits = self.type(count), self.type(count, "i1")
@@ -371,7 +374,7 @@ class ShadowCheck(TagCheck):
         now, marked = self.every(count, self.order.now()), self.every(count, marker)
         unused = self.both(count, *(code.emit(f"icmp ult {llvm} {tag}, {now}") for tag in before))
         again = self.both(count, code.emit(f"icmp eq {llvm} {wrote}, {mine}"), code.emit(f"icmp eq {llvm} {read}, {marked}"))
-        single = code.emit(f"or {bits} {unused}, {again}")
+        single = self.both(count, code.emit(f"or {bits} {unused}, {again}"), self.every(count, own, "i1"))
         self.at.scatter("i32", code.emit(f"select {bits} {single}, {llvm} {mine}, {llvm} {made}"), cells, mask)
         single = single if mask is None else self.both(count, single, mask)
         self.at.scatter("i32", marked, self._reads(cells, count), single)

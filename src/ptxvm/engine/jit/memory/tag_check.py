@@ -93,6 +93,15 @@ class TagCheck(CellVectors):
 
     # ── tags and cells ──────────────────────────────────────────────────────────────────
 
+    def _in_own_window(self) -> str:
+        """Is what the access reaches in the shared memory of its CTA?  Empty where it never is."""
+        if self.own:
+            return "true"
+        if self.space is not Space.GENERIC or self.in_cluster:
+            return ""
+        # Windows begin on 256 bytes, so that the first element of a site's is where they begin.
+        return self.code.emit(f"icmp eq i64 {self.at.site_field(self.site, 0)}, %shared.address")
+
     def _displacement(self) -> str:
         if self.own:
             where = self.at.kernel.launch_field_pointer(self.code, "shadow")

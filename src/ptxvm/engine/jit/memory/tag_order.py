@@ -69,18 +69,25 @@ class TagOrder(CellVectors, ABC):
     def alone(self, kind: int) -> str:
         """The tag of reads that says that the tag of a write is of strong accesses of a kind by its thread alone.
 
-        Empty where there is no such tag.
+        Empty where there is no such tag; it is left in shared memory only.
         """
         return ""
 
-    def strong_unordered(self, count: int, wrote: str, *, within: bool) -> str:
+    def strong_unordered(self, count: int, wrote: str, *, own: str, within: bool) -> str:
         """Does a tag mean a write that is not ordered before this strong access?
 
-        Outside of shared memory any write is meant, unless the scope of the access is `within` the CTA.
+        Outside of the CTA's `own` memory any write is meant, unless the scope of the access is `within` the CTA.
         """
         if self.own or within:
             return self.unordered(count, wrote, None, writes=True)
-        return self.of_the_grid(count, wrote)
+        found = self.of_the_grid(count, wrote)
+        if not own:
+            return found
+        unordered, elsewhere = self.unordered(count, wrote, None, writes=True), self.code.emit(f"xor i1 {own}, true")
+        return self.both(count, found, self._either(count, unordered, self.every(count, elsewhere, "i1")))
+
+    def _either(self, count: int, a: str, b: str) -> str:
+        return self.code.emit(f"or {self.type(count, 'i1')} {a}, {b}")
 
     def of_the_grid(self, count: int, tag: str) -> str:
         """Has a CTA of this grid left a tag?"""
@@ -128,8 +135,8 @@ class EpochOrder(TagOrder):
         return self.code.emit(f"or i32 {self.now()}, {MANY}")
 
     def alone(self, kind: int) -> str:
-        """This epoch, the kind, and a mark; in memory of the CTA."""
-        return self.code.emit(f"or i32 {self.now()}, {kind + ALONE}") if self.own else ""
+        """This epoch, the kind, and a mark."""
+        return self.code.emit(f"or i32 {self.now()}, {kind + ALONE}")
 
     def unordered(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
         """Is it of this epoch and of another thread, or of another CTA?"""
@@ -201,7 +208,7 @@ class FenceOrder(EpochOrder):
             found = self.both(count, found, other)
         return self._asked(count, tag, mine, found)
 
-    def strong_unordered(self, count: int, wrote: str, *, within: bool) -> str:
+    def strong_unordered(self, count: int, wrote: str, *, own: str, within: bool) -> str:
         """What fences tell does not count: later strong accesses would not know of the write, whose tag is lost."""
         return self._open(count, wrote) if self.own or within else self.of_the_grid(count, wrote)
 
@@ -253,9 +260,6 @@ class FenceOrder(EpochOrder):
         llvm = self.type(count)
         low = self.code.emit(f"and {llvm} {tag}, {self.every(count, str(EPOCH - 1))}")
         return self.code.emit(f"icmp eq {llvm} {low}, {self.every(count, str(CROWD))}")
-
-    def _either(self, count: int, a: str, b: str) -> str:
-        return self.code.emit(f"or {self.type(count, 'i1')} {a}, {b}")
 
     def _asked(self, count: int, tag: str, mine: str | None, found: str) -> str:
         """Which of the accesses that barriers leave open are unordered?"""
