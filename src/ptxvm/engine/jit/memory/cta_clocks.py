@@ -102,6 +102,16 @@ def now(at: NodeBuilder) -> str:
     return at.code.emit(f"load i32, ptr {pointer}, align 4", pure=False)
 
 
+def everyone(at: NodeBuilder) -> str:
+    """The address of a row with the clock of each warp up to which all warps know it."""
+    kernel, code = at.kernel, at.code
+    kernel.unit.declare("llvm.umin.v32i32", LANES, LANES, LANES)
+    name = kernel.unit.helper("ptxvm.clocks.everyone", runtime("clocks_everyone", known=KNOWN, warps=kernel.warps_together))
+    least = at.buffer(LANES, 7)
+    code.run(f"call void @{name}(ptr {kernel.launch_field(code, 'clocks')}, ptr {least})")
+    return least
+
+
 def has_agents(kernel: KernelContext) -> bool:
     """Is there a clock for the copies of each warp, behind those of the warps?"""
     return 2 * kernel.warps_together <= ROW

@@ -34,9 +34,10 @@ from ptxvm.engine.jit.memory.local_marks import LocalMarks
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_check import TagCheck
 from ptxvm.engine.jit.memory.tag_order import FenceOrder
-from ptxvm.engine.jit.memory.tags import EPOCH, MANY, NEVER, PENDING, STRONG, UNTAGGED, WITHIN_CTA
+from ptxvm.engine.jit.memory.tags import EPOCH, MANY, NEVER, OF_WARP, PENDING, STRONG, UNTAGGED, WITHIN_CTA
 from ptxvm.engine.jit.node.instrumentation import GRAIN
 from ptxvm.isa.effects import Access, Verb
+from ptxvm.isa.special_registers import WARP
 
 WIDE = (Scope.GPU, Scope.SYS)
 
@@ -323,6 +324,9 @@ class ShadowCheck(TagCheck):
         self._look_at(cells, count)
         low = code.emit(f"and {llvm} {wrote}, {self.every(count, str(EPOCH - 1))}")
         other = code.emit(f"icmp ne {llvm} {low}, {self.every(count, str(kind))}")
+        of_warp = self.order.of_warp(kind)
+        if of_warp:
+            other = self.both(count, other, code.emit(f"icmp ne {llvm} {low}, {self.every(count, of_warp)}"))
         if self.at.kernel.logs_copies:
             under_way = code.emit(f"icmp uge {llvm} {wrote}, {self.every(count, str(PENDING))}")
             other = code.emit(f"or <{count} x i1> {other}, {under_way}")
@@ -333,8 +337,9 @@ class ShadowCheck(TagCheck):
         if marker:
             other = code.emit(f"icmp ne {llvm} {read}, {self.every(count, marker)}")
             unordered, readers = self.both(count, unordered, other), self.both(count, readers, other)
-        if isinstance(self.order, FenceOrder) and access.verb is Verb.READ:
-            mask = self._weak_reads(self.order, cells, (wrote, read), low)
+        unsettled = self.both(count, other, self.order.unsettled(count, wrote)) if of_warp else ""
+        if access.verb is Verb.READ and (unsettled or isinstance(self.order, FenceOrder)):
+            mask = self._weak_reads(cells, (wrote, read), unsettled or self._plain(wrote, low))
         for wrong in (unordered, readers):
             self._suspect(count, wrong, mask)
         if within:
@@ -342,20 +347,39 @@ class ShadowCheck(TagCheck):
         if self.shadow.init and access.verb is not Verb.WRITE:
             self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self.every(count, str(NEVER))}"), mask)
         made = self.order.strong(count, wrote, kind)
+        if of_warp:
+            made = self._kept_of_warp(low, made, (kind, of_warp), "" if access.verb is Verb.READ else unsettled)
         if marker and access.verb is not Verb.UPDATE:
             self._leave_alone(cells, (wrote, read), (made, mine, marker), own)
         else:
             self.at.scatter("i32", made, cells, mask)
 
-    def _weak_reads(self, order: FenceOrder, cells: str, tags: tuple[str, str], low: str) -> str:
-        """Check strong loads of what weak stores of the grid have left as weak loads; returns the lanes of the others.
+    def _kept_of_warp(self, low: str, made: str, kinds: tuple[int, str], unsettled: str) -> str:
+        """The new tags of strong accesses, where this warp knows of a write that others do not know.
 
-        So the tag of the store stays.
+        They say that it is this warp alone, if the write was its own too; else a later access might miss the write.
         """
-        code, count, mask, llvm = self.code, self.width, self.at.active_vector(), self.type(self.width)
+        code, count, llvm = self.code, self.width, self.type(self.width)
+        kind, of_warp = kinds
+        again = code.emit(f"icmp eq {llvm} {low}, {self.every(count, of_warp)}")
+        if unsettled:
+            apart = code.emit(f"xor {llvm} {low}, {self.every(count, code.emit(f'sub i32 {of_warp}, {kind + OF_WARP}'))}")
+            own = self.both(count, unsettled, code.emit(f"icmp ult {llvm} {apart}, {self.every(count, str(WARP))}"))
+            foreign = self.both(count, unsettled, code.emit(f"xor <{count} x i1> {own}, splat (i1 true)"))
+            self._suspect(count, foreign, self.at.active_vector())
+            again = code.emit(f"or <{count} x i1> {again}, {own}")
+        left = self.every(count, code.emit(f"or i32 {self.order.now()}, {of_warp}"))
+        return code.emit(f"select <{count} x i1> {again}, {llvm} {left}, {llvm} {made}")
+
+    def _plain(self, wrote: str, low: str) -> str:
+        """The lanes whose cell a weak store of the grid has written last."""
+        plain = self.code.emit(f"icmp ule {self.type(self.width)} {low}, {self.every(self.width, str(MANY))}")
+        return self.both(self.width, plain, self.order.of_the_grid(self.width, wrote))
+
+    def _weak_reads(self, cells: str, tags: tuple[str, str], plain: str) -> str:
+        """Check strong loads of some lanes as weak loads, so that the tag of the write stays; returns the other lanes."""
+        code, count, mask, order = self.code, self.width, self.at.active_vector(), self.order
         (wrote, read), mine = tags, order.mine(range(count))
-        plain = code.emit(f"icmp ule {llvm} {low}, {self.every(count, str(MANY))}")
-        plain = self.both(count, plain, order.of_the_grid(count, wrote))
         plain = plain if mask is None else self.both(count, plain, mask)
         self._suspect(count, order.unordered(count, wrote, mine, writes=True), plain)
         self.at.scatter("i32", order.readers(count, read, mine), self._reads(cells, count), plain)

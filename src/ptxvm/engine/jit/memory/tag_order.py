@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import cta_clocks, told_order
-from ptxvm.engine.jit.memory.tags import ALONE, CROWD, EPOCH, MANY
+from ptxvm.engine.jit.memory.tags import ALONE, CROWD, EPOCH, MANY, OF_WARP
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
 
@@ -72,6 +72,17 @@ class TagOrder(CellVectors, ABC):
         Empty where there is no such tag; it is left in shared memory only.
         """
         return ""
+
+    def of_warp(self, kind: int) -> str:
+        """What a tag has in place of a thread, if strong accesses of a kind by this warp have followed what others do not know.
+
+        Empty where there is no such tag: all threads know of the write before any strong access.
+        """
+        return ""
+
+    def unsettled(self, count: int, wrote: str) -> str:
+        """Does a tag mean a write that some warp does not know?  Behind a strong access its tag would be missed."""
+        return self.every(count, "false", "i1")
 
     def strong_unordered(self, count: int, wrote: str, *, own: str, within: bool) -> str:
         """Does a tag mean a write that is not ordered before this strong access?
@@ -352,13 +363,23 @@ class ClockOrder(TagOrder):
         before = self.of_another_cta(count, wrote)
         return code.emit(f"select {bits} {before}, {llvm} {wrote}, {llvm} {made}")
 
-    def _asked(self, question: str, one: str, count: int, tag: str, mine: str, many: str = "") -> str:
-        """Ask a runtime function about tags."""
+    def of_warp(self, kind: int) -> str:
+        """The kind, a mark, and the warp."""
+        warp = self.code.emit(f"shl i32 {self.kernel.warp_among}, 5")
+        return self.code.emit(f"or i32 {warp}, {kind + OF_WARP}")
+
+    def unsettled(self, count: int, wrote: str) -> str:
+        """Is it later than what all warps know?"""
+        least = cta_clocks.everyone(self.at)
+        return self._asked("writes", "i1", count, wrote, self.every(count, self.many()), row=least)
+
+    def _asked(self, question: str, one: str, count: int, tag: str, mine: str, many: str = "", row: str = "") -> str:
+        """Ask a runtime function about tags; the row is that of the warp, if no other is given."""
         code, vector = self.code, f"<{count} x i32>"
         name = question_of(code.unit, self.kernel.warps_together, question, count)
         arguments = [(vector, code.emit(f"bitcast i32 {each} to {vector}") if count == 1 else each) for each in (tag, mine)]
         more = [("i32", many)] if many else []
-        found = code.call(f"<{count} x {one}>", name, *arguments, ("ptr", self.row), *more, pure=False)
+        found = code.call(f"<{count} x {one}>", name, *arguments, ("ptr", row or self.row), *more, pure=False)
         return code.emit(f"extractelement <1 x {one}> {found}, i64 0") if count == 1 else found
 
 
@@ -372,5 +393,6 @@ def question_of(unit: Unit, warps: int, question: str, count: int) -> str:
     vector, pointers, mask = f"<{count} x i32>", f"<{count} x ptr>", f"<{count} x i1>"
     gather = f"llvm.masked.gather.v{count}i32.v{count}p0"
     unit.declarations[gather] = f"declare {vector} @{gather}({pointers}, i32 immarg, {mask}, {vector})"
-    text = runtime(f"clocks_{question}", n=count, gather=gather, **cta_clocks.group_parts(warps, count))
+    parts = cta_clocks.group_parts(warps, count)
+    text = runtime(f"clocks_{question}", n=count, gather=gather, strong_of_warp=MANY + OF_WARP, **parts)
     return unit.helper(name, text)

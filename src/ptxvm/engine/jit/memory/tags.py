@@ -7,6 +7,7 @@ EPOCH = 1 << 11  # the step of a tag from epoch to epoch
 MANY = 1 << 10  # in place of a thread: several threads
 STRONG = MANY + 1  # in place of a thread: a strong access; the logarithm of its size is added, and ...
 WITHIN_CTA = 8  # ... this, if it is strong for threads of the CTA alone: to a wider one it is another kind
+OF_WARP = 16  # added to that, with 32 times the number of a warp: it alone has used the cell, in ways that not all know
 ALONE = 32  # added to that in a tag of reads: the tag of the write is of the only thread with such accesses
 CROWD = EPOCH - 1  # in place of a thread: threads of several CTAs have read, and nothing tells that they are known
 NEVER = 0x01010101  # the tag of bytes without a value, whose four bytes are alike; 0 is that of bytes with one from before

@@ -1,5 +1,5 @@
 ; Of tags of last writes, which mean writes that are not ordered before those of threads of a warp?  %row has the clocks up to
-; which the warp knows the others, %mine the tags of the threads.  A tag of a strong write may be of any warp.
+; which the warp knows the others, %mine the tags of the threads.  A tag of a strong write may be of any warp, unless it says of which.
 define internal <$n x i1> @ptxvm.clocks.writes.$n(<$n x i32> %tags, <$n x i32> %mine, ptr %row) #1 {
 entry:
   %all = load <32 x i32>, ptr %row, align 64
@@ -12,7 +12,8 @@ entry:
   %pointers = getelementptr i32, ptr %row, <$n x i32> %warps
   %known = call <$n x i32> @$gather(<$n x ptr> %pointers, i32 4, <$n x i1> splat (i1 true), <$n x i32> poison)
   %mark = and <$n x i32> %tags, splat (i32 1024)
-  %strong = icmp ne <$n x i32> %mark, zeroinitializer
+  %kind = and <$n x i32> %tags, splat (i32 ${strong_of_warp})
+  %strong = icmp eq <$n x i32> %kind, splat (i32 1024)
   %limits = select <$n x i1> %strong, <$n x i32> %least.all, <$n x i32> %known
   %epochs = and <$n x i32> %tags, splat (i32 -2048)
   %later = icmp ugt <$n x i32> %epochs, %limits

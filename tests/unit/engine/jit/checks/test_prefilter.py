@@ -81,6 +81,12 @@ FINE = {
     "ld.volatile.u32 %r9, [%rd4]; ld.u32 %r10, [%rd4]; add.u32 %r9, %r9, %r10; st.global.u32 [%rd2], %r9;",
     "weak stores, a barrier, and volatile accesses at generic addresses": "st.u32 [%rd4], %r1; bar.sync 0; "
     "ld.volatile.u32 %r9, [%rd5]; bar.sync 0; st.volatile.u32 [%rd4], %r9; st.volatile.u32 [%rd2], %r9;",
+    "a counter of each warp, which a weak store begins": "and.b32 %r9, %r1, 32; shl.b32 %r9, %r9, 2; add.u32 %r9, %r9, %r5; "
+    "and.b32 %r10, %r1, 31; setp.eq.u32 %p1, %r10, 0; @%p1 st.shared.u32 [%r9], 0; bar.warp.sync -1; "
+    "atom.shared.add.u32 %r10, [%r9], 1; red.shared.add.u32 [%r9], 1; ld.volatile.shared.u32 %r10, [%r9]; bar.warp.sync -1; "
+    "ld.shared.u32 %r10, [%r9]; st.global.u32 [%rd2], %r10;",
+    "a counter of all, which a weak store begins": "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [s], 0; bar.warp.sync -1; "
+    "bar.sync 0; atom.shared.add.u32 %r10, [s], 1; bar.sync 0; ld.shared.u32 %r10, [s]; st.global.u32 [%rd2], %r10;",
     "loops over an array": "mov.u32 %r9, 0; L: ld.global.u32 %r10, [%rd2]; add.u32 %r10, %r10, %r9; "
     "st.global.u32 [%rd2], %r10; add.u64 %rd2, %rd2, 512; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 8; @%p1 bra L;",
     "loops over bytes": "mov.u32 %r9, %r4; L: cvt.s64.s32 %rd6, %r9; add.u64 %rd6, %rd1, %rd6; ld.global.u8 %h1, [%rd6]; "
@@ -137,6 +143,10 @@ WRONG = {
     "st.volatile.shared.u32 [%r8], 1;",
     "a volatile store at a generic address, and a weak load of another": "st.volatile.u32 [%rd4], 1; ld.u32 %r9, [%rd5];",
     "a weak store, and a volatile load of another at a generic address": "st.u32 [%rd4], 1; ld.volatile.u32 %r9, [%rd5];",
+    "a weak store that its warp knows, and strong loads of both": "st.shared.u32 [%r6], 1; bar.warp.sync -1; "
+    "ld.volatile.shared.u32 %r9, [s];",
+    "a weak store that its warp knows, and updates of both": "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [s], 1; "
+    "bar.warp.sync -1; atom.shared.add.u32 %r9, [s], 1;",
     "one word written by all": "st.global.u32 [%rd1], 1;",
     "one word written by two": "setp.lt.u32 %p1, %r1, 2; @%p1 st.shared.u32 [s], 1;",
     "another CTA's": "ld.global.u32 %r9, [%rd1]; setp.eq.u32 %p1, %r4, 100; @%p1 st.global.u32 [%rd1], 1;",
