@@ -491,13 +491,13 @@ class Binder:
         """Report a second declaration."""
         is_label = isinstance(place, tree.Label | tree.Targets | tree.Prototype)
         node = getattr(scope.names.get(name), "node", None)
-        family = scope.family_of(name)
+        family = scope.families.get(name[:-1]) if name.endswith("<") else scope.family_of(name)
         help = f"`{family.prefix}<{family.count}>` declares it already" if family is not None else ""
         if isinstance(node, tree.Node):
             help = f"the first declaration is on line {self.checks.line(node)}"
         self.checks.error(
             codes.DUPLICATE,
-            f"'{name}' is declared twice",
+            f"'{name}n>' is declared twice" if name.endswith("<") else f"'{name}' is declared twice",
             place,
             help=help,
             ptxas=f"Duplicate definition of {'label' if is_label else 'variable'} '{name}'",

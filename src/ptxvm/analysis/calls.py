@@ -19,6 +19,8 @@ from ptxvm.syntax import tree
 CALLED_A_KERNEL = codes.register(
     "P2005", "a kernel cannot be called", "call goes to a .func; an .entry is launched (PTX 9.7.12.5)."
 )
+WRONG_NUMBER = "Call has wrong number of parameters"
+"""What ptxas says of the count of arguments or results."""
 WRONG_COUNT = codes.register(
     "P2006",
     "wrong number of arguments or results",
@@ -51,7 +53,8 @@ def check_call(bound: Bound, caller: Function, report: Report) -> None:
     callee = bound.scope.find(name.text) if isinstance(name := bound.operands.get("func"), tree.Name) else None
     if isinstance(callee, Function) and callee.entry:
         report.error(CALLED_A_KERNEL, f"'{callee.name}' is a kernel, which cannot be called", name,
-                     ptxas="Illegal call target, device function expected")  # fmt: skip
+                     ptxas="Illegal call target, device function expected",
+                     consequences=WRONG_NUMBER if wrong_number(callee, bound) else "")  # fmt: skip
         return
     for signature in signatures(callee, bound):
         check_list("results", signature.results, bound.operands.get("ret"), bound, caller, report)
@@ -72,6 +75,14 @@ def signatures(callee: object, bound: Bound) -> list[Signature]:
     return []
 
 
+def wrong_number(callee: Function, bound: Bound) -> bool:
+    """Are there other arguments or results than those of the callee?"""
+    wanted = {"ret": callee.signature.results, "args": callee.signature.parameters}
+    groups = {role: bound.operands.get(role) for role in wanted}
+    return any(len(formals) != (len(group.items) if isinstance(group := groups[role], tree.Group) else 0)
+               for role, formals in wanted.items())  # fmt: skip
+
+
 def check_list(
     noun: str,
     formals: Sequence[Formal],
@@ -87,7 +98,7 @@ def check_list(
     omitted = variadic and group is not None and len(actuals) == len(formals) - 1
     if len(actuals) != len(formals) and not omitted:
         report.error(WRONG_COUNT, f"{len(actuals)} {noun} stand where {len(formals)} are expected", group or bound.node,
-                     ptxas="Call has wrong number of parameters")  # fmt: skip
+                     ptxas=WRONG_NUMBER)  # fmt: skip
         return
     for formal, actual in zip(formals, actuals, strict=False):
         for wrong in misfits(formal, actual, bound, caller, result=noun == "results", open=variadic and formal is formals[-1]):

@@ -8,6 +8,7 @@ from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks, written
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.diagnostics.codes import NOT_TEXT
+from ptxvm.diagnostics.ptxas import NOT_IN_VERSION
 from ptxvm.isa.targets import LOWEST, VERSIONS, Target, gives, parse_target, parse_version
 from ptxvm.syntax import tree
 
@@ -16,6 +17,7 @@ OPTIONS = (*TEXTURE_MODES, "debug", "map_f64_to_f32")
 ASSUMED = Target(100, "a")  # where a module names none
 HAS_F64 = 13  # sm_13 is the first target with f64
 UNCLEAR = "at start of file"
+ARCHITECTURES = ("sm_", "compute_")
 
 
 MISSING = (
@@ -91,7 +93,7 @@ def target(checks: Checks, node: tree.Directive) -> None:
                     f"an architecture stands before '{word}'",
                     place,
                     help=f"write `.target sm_75, {word}`",
-                    ptxas=f"Target architecture not defined {UNCLEAR} '{checks.report.source.name}'",
+                    ptxas=not_defined(checks),
                 )
                 first = False
             option(checks, word, place)
@@ -108,12 +110,13 @@ def architecture(checks: Checks, word: str, place: tree.Node) -> None:
     lowest = LOWEST.get(found)
     if lowest is None:
         known = [*map(str, LOWEST), *OPTIONS]
+        no_architecture = not checks.program.target.number and not word.startswith(ARCHITECTURES)
         checks.error(
             codes.TARGET,
             f"there is no target '{word}'",
             place,
             help=did_you_mean(word, known),
-            ptxas=f"Unsupported .target '{word}'",
+            ptxas=not_defined(checks) if no_architecture else f"Unsupported .target '{word}'",
         )
     elif not gives(checks.program.version, lowest):
         said = written(checks.program.version)
@@ -122,10 +125,15 @@ def architecture(checks: Checks, word: str, place: tree.Node) -> None:
             f"PTX {said} does not know {found}, which came with {written(lowest)}",
             place,
             help=f"write `.version {written(lowest)}`",
-            ptxas=f"PTX .version {said} does not support .target {found}",
+            ptxas=f"{NOT_IN_VERSION} {said} does not support .target {found}",
         )
     if found.number:
         checks.program.target = found
+
+
+def not_defined(checks: Checks) -> str:
+    """What ptxas says of an option where an architecture must stand."""
+    return f"Target architecture not defined {UNCLEAR} '{checks.report.source.name}'"
 
 
 def option(checks: Checks, word: str, place: tree.Node) -> None:

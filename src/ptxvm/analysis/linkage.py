@@ -32,6 +32,8 @@ def reserved(checks: Checks, name: str, place: Place) -> None:
 def variable(checks: Checks, found: Variable, known: Variable, place: Place) -> bool:
     """A variable that is declared again; tells whether this declaration takes the place of the earlier."""
     help = f"the first declaration is on line {checks.line(known.node or tree.Node())}"
+    twice = "extern" not in (found.linkage, known.linkage)
+    duplicate = f"Duplicate definition of variable '{found.name}'"
     if not same_type(found, known):
         checks.error(
             codes.CONFLICTING,
@@ -39,15 +41,16 @@ def variable(checks: Checks, found: Variable, known: Variable, place: Place) -> 
             place,
             help=help,
             ptxas=f"Inconsistent redefinition of variable '{found.name}'",
+            consequences=duplicate if twice else "",
         )
         return False
-    if "extern" not in (found.linkage, known.linkage):
+    if twice:
         checks.error(
             codes.DUPLICATE,
             f"'{found.name}' is declared already",
             place,
             help=help,
-            ptxas=f"Duplicate definition of variable '{found.name}'",
+            ptxas=duplicate,
         )
         return False
     if known.linkage is tree.Linkage.EXTERN and found.linkage is None:

@@ -10,11 +10,11 @@ from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.analysis import remedies
 from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.analysis.ptxas_missing import lines_of
-from ptxvm.diagnostics.ptxas import MISMATCH, UNSAID
+from ptxvm.diagnostics.ptxas import MISMATCH, NO_ARITHMETIC, UNSAID
 from ptxvm.isa.access import base_of
 from ptxvm.isa.model import Decoded, Problem
 from ptxvm.isa.notation import Form
-from ptxvm.isa.operand_types import Shape, problem
+from ptxvm.isa.operand_types import Shape, is_vector_register, problem
 from ptxvm.isa.special_registers import lookup
 from ptxvm.isa.targets import Need
 
@@ -22,13 +22,17 @@ UNTOLD = frozenset({"bar", "barrier", "bfe", "bfi", "bmsk", "mov", "redux"})
 """Opcodes of which ptxas does not say that a vector is no operand."""
 OF_NO_TYPE = frozenset({"nanosleep", "redux"})
 """Opcodes of which it does not say that an operand must be a register."""
+ARITHMETIC = frozenset({"function", "label"})
+"""Names that are no numbers."""
 NO_RESULT = {"integer": "Result register required", "sink": "Result discard mode is not allowed"}
 """What ptxas says where nothing is wrong but what stands for the result."""
 SYMBOL = "{symbol}"
 """Stands in what ptxas says for the name of an operand, which a shape does not have."""
 READ_SPECIAL = frozenset({"mov", "cvt"})
 """Opcodes whose sources may be special registers, so that ptxas says of a result that it is read-only."""
-LOADS = frozenset({"ld", "ldu", "st"})
+COMPARED = frozenset({"ld", "st"})
+"""Accesses whose type ptxas compares with that of their variable."""
+LOADS = COMPARED | {"ldu"}
 """Opcodes of which it says besides that a predicate is no operand."""
 
 
@@ -43,22 +47,80 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape], at: Mapping[str,
     ]
     of_types = [each for each in wrong if not is_special(each[1], each[2])]
     result = of_types[0][1] if len(wrong) == 1 and of_types and wrong[0][0] in destinations else None
-    kind = "" if result is None else "integer" if result.kind == "register" and result.items else result.kind
+    kind = "" if result is None else "integer" if is_no_result(result) else result.kind
     refusal = NO_RESULT.get(kind, "Arguments mismatch") if of_types else "Special register argument not allowed"
     ptxas, besides = f"{refusal} for instruction '{decoded.opcode}'", ""
     if not of_types and decoded.opcode in READ_SPECIAL and any(name in destinations for name, *_ in wrong):
         ptxas = "Read-only special register cannot be destination argument"
-    if len(wrong) == 1 and is_vector_of(*wrong[0][1:3]) and decoded.of.effects <= {"cc"} and decoded.opcode not in UNTOLD:
-        ptxas = f"Vector operand is not allowed for instruction '{decoded.opcode}'"
-    if len(wrong) == 1 and decoded.opcode != "mov" and is_variable_of(*wrong[0][1:3]) and is_of_its_type(decoded, wrong[0][0]):
-        ptxas = not_a_register(at[wrong[0][0]][0], decoded.opcode)
-    if len(wrong) == 1 and (base := register_of_address(wrong[0][1])) is not None:
-        ptxas = f"Illegal to use symbol '{SYMBOL}' of type {base} as address operand. Use integer or bit only."
-        besides = f"Illegal operand type to instruction '{decoded.opcode}'" if base is pred and decoded.opcode in LOADS else ""
+    if len(wrong) == 1:
+        name, shape, type, _ = wrong[0]
+        lines = of_one_operand(decoded, name, shape, type, at)
+        ptxas, besides = (lines[0], "\n".join(lines[1:])) if lines else (ptxas, besides)
     return [
         Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas, consequence=besides)
         for name, shape, type, said in of_types or wrong
     ]
+
+
+def is_no_result(shape: Shape) -> bool:
+    """Is it a sum, or a vector with a number?"""
+    if shape.kind == "vector":
+        return any(each.kind in {"integer", "float"} for each in shape.items)
+    return shape.kind == "register" and bool(shape.items)
+
+
+def of_one_operand(
+    decoded: Decoded, name: str, shape: Shape, type: Type | None, at: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+    """What ptxas says where one operand alone is wrong, if it has words of its own for that."""
+    opcode = decoded.opcode
+    if shape.kind in ARITHMETIC and shape.detail == "offset" and opcode != "bra":
+        return [f"{NO_ARITHMETIC} {shape.kind} '{SYMBOL}' in arithmetic expressions"]
+    if opcode == "bra":
+        return no_label(shape, at[name][0])
+    if has_other_sizes(shape):
+        return ["Incompatible elements of vector expression"]
+    if is_vector_of(shape, type) and decoded.of.effects <= {"cc"} and opcode not in UNTOLD:
+        return [f"Vector operand is not allowed for instruction '{opcode}'"]
+    if opcode != "mov" and is_variable_of(shape, type) and is_of_its_type(decoded, name):
+        return [not_a_register(at[name][0], opcode)]
+    if (base := register_of_address(shape)) is not None:
+        said = f"Illegal to use symbol '{SYMBOL}' of type {base} as address operand. Use integer or bit only."
+        return [said, *[illegal_type(opcode)] * (base is pred and opcode in LOADS)]
+    if opcode in LOADS and shape.kind == "address" and len(shape.items) == 1:
+        said = f"Illegal to use symbol '{SYMBOL}' of type unexpected as address operand. Use integer or bit only."
+        of_kinds = {"function": [said, illegal_type(opcode), illegal_type(opcode)], "label": [illegal_type(opcode)]}
+        return of_kinds.get(base_of(shape).kind, [])
+    return []
+
+
+def is_compared(decoded: Decoded) -> bool:
+    """Does ptxas compare the type of an access with that of its variable?"""
+    return decoded.opcode in COMPARED
+
+
+def illegal_type(opcode: str) -> str:
+    """What ptxas says of an address that is none."""
+    return f"Illegal operand type to instruction '{opcode}'"
+
+
+def no_label(shape: Shape, at: int) -> list[str]:
+    """What it says where a label must stand: it takes the operand for a number before it looks at what it is."""
+    said = f"Label expected for argument {at} of instruction 'bra'"
+    base = register_within(shape) if shape.kind == "address" and len(shape.items) == 1 else shape
+    if base.kind in {"integer", "function", "table"}:
+        return [said]
+    is_number = base.kind == "variable" and base.type is not None and not base.type.is_float and not base.detail
+    if base.kind == "label" or is_number:
+        return [said, not_a_register(at, "bra")]
+    is_word = base.kind == "register" and base.type is not None and base.type.kind in "bsu" and base.type.bits in {32, 64}
+    return [said] if is_word and base.detail is None else []
+
+
+def has_other_sizes(shape: Shape) -> bool:
+    """Is it a vector of registers of several sizes?"""
+    types = {each.type.bits for each in shape.items if each.kind == "register" and each.type is not None}
+    return shape.kind == "vector" and len(types) > 1
 
 
 def beside_operands(found: list[Problem], others: Sequence[Problem]) -> list[Problem]:
@@ -116,11 +178,12 @@ def not_a_register(at: int, opcode: str) -> str:
 
 def is_vector_of(shape: Shape, type: Type | None) -> bool:
     """Is it a vector of registers that would each fit a type that is no bits alone?"""
-    if shape.kind != "vector" or type is None or type is pred or type.kind == "b":
+    items = (shape._replace(detail=None),) if is_vector_register(shape) else shape.items if shape.kind == "vector" else ()
+    if type is None or type is pred or type.kind == "b":
         return False
-    types = [each.type for each in shape.items if each.kind == "register" and each.type is not None]
+    types = [each.type for each in items if each.kind == "register" and each.type is not None]
     fitting = [each for each in types if each.bits == type.bits and (each.kind == "b" or each.is_float == type.is_float)]
-    return len(fitting) == len(shape.items)
+    return bool(items) and len(fitting) == len(items)
 
 
 def register_of_address(shape: Shape) -> Type | None:

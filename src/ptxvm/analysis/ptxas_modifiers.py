@@ -122,9 +122,16 @@ def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
         return [f"Rounding modifier or '.approx' modifier required for instruction '{name}'"]
     if rule := refused_by_a_rule(opcode, name, words, word):
         return rule
-    said = KIND_OF.get(word, f"Illegal modifier '.{word}' for")
+    said = kind_of(opcode, word)
     twice = 1 + (word in NOTED_TWICE)
     return [*[f"{said} instruction '{name}'"] * twice, *refused_besides(name, words, word, said)]
+
+
+def kind_of(opcode: str, word: str) -> str:
+    """What ptxas says of a modifier by its kind; of a state space, where the opcode has others, that it is not one of them."""
+    if word in SPACES and takes_space(opcode):
+        return "State space incorrect for"
+    return KIND_OF.get(word, f"Illegal modifier '.{word}' for")
 
 
 def refused_at_once(opcode: str, words: Words, word: str) -> list[str]:

@@ -183,10 +183,10 @@ class NameScope:
         return symbol
 
     def taken(self, family: Family) -> str | None:
-        """The first register of a family whose name this block has declared already."""
+        """The first register of a family whose name this block has declared already; `%r<` of a family of that name."""
         prefix = family.prefix
         if prefix in self.families:
-            return f"{prefix}0"
+            return f"{prefix}<"
         for name, symbol in self.names.items():
             if (
                 name.startswith(prefix)

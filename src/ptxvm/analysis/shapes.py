@@ -85,7 +85,7 @@ def _combined(node: tree.Binary, left: Shape, right: Shape) -> Shape:
         left, right = right, left
     if left.kind == "register" and left.detail is None:
         return left._replace(items=(right,))
-    return left._replace(detail="offset") if left.kind in ("variable", "label") else left
+    return left._replace(detail="offset") if left.kind in ("variable", "label", "function") else left
 
 
 def _conditional(node: tree.Conditional, scope: NameScope) -> Shape:

@@ -164,7 +164,7 @@ def parameter_bytes(checks: Checks, function: Function) -> None:
             help="pass a pointer to a larger structure",
             ptxas=f"Entry function '{function.name}' uses too much parameter space (0x{size:x} bytes, 0x{most:x} max).",
         )
-    elif size > PARAMETER_BYTES[-1][1]:
+    if size > PARAMETER_BYTES[-1][1]:
         checks.needs("large parameters", place)
 
 

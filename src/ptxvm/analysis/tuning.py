@@ -78,7 +78,7 @@ def excluded_or_missing(checks: Checks, node: tree.Directive, present: set[str])
             codes.IGNORED,
             f".{node.name} has no effect without {wanted}",
             node,
-            ptxas=f".{node.name} is ignored when neither .maxntid nor .reqntid is specified.",
+            ptxas=".minnctapersm is ignored when neither .maxntid nor .reqntid is specified.",  # whichever it is
         )
 
 

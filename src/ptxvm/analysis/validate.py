@@ -154,7 +154,7 @@ def report_problem(found: Problem, bound: Bound, verdict: Recognition, report: R
 
 def named(ptxas: str, place: tree.Node | Span) -> str:
     """What ptxas says, with the name that stands at the place."""
-    if SYMBOL not in ptxas or not isinstance(place, tree.Address):
+    if SYMBOL not in ptxas or not isinstance(place, tree.Address | tree.Binary):
         return ptxas
     return ptxas.replace(SYMBOL, names_in(place)[0].text)
 

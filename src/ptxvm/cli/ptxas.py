@@ -6,6 +6,7 @@ modules are a whole program, in which nothing may be missing.
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,8 +20,10 @@ from ptxvm.analysis import codes
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.checks import Checks
 from ptxvm.analysis.header import refuse_other
-from ptxvm.analysis.program import Program
+from ptxvm.analysis.operand_problems import is_compared
+from ptxvm.analysis.program import Bound, Program
 from ptxvm.analysis.report import Report
+from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Variable
 from ptxvm.cli.failures import OUR_BUG, one_line
 from ptxvm.cli.ptxas_addresses import WORD, declares_size, narrow_addresses, no_narrow_code, other_host
@@ -31,10 +34,11 @@ from ptxvm.cli.ptxas_residency import of_kernels
 from ptxvm.cli.ptxas_warnings import OPTIMIZED, TOOLS, of_options, optimizes
 from ptxvm.cli.standard_streams import OutputLost, watched, write_error
 from ptxvm.diagnostics import Diagnostic, Severity, Span
-from ptxvm.diagnostics.ptxas import ABORTED, lines, stops
+from ptxvm.diagnostics.ptxas import ABORTED, NO_ARITHMETIC, lines, stops
 from ptxvm.isa.targets import LOWEST, VERSIONS, device_target, parse_target
+from ptxvm.syntax.lexer import PlainText
 from ptxvm.syntax.source import Source
-from ptxvm.syntax.tree import Directive, Section
+from ptxvm.syntax.tree import Address, Directive, Section
 
 OUTPUT = "elf.o"
 REFUSED = 255  # the exit code of ptxas, whatever is wrong
@@ -47,6 +51,12 @@ DEBUGGING = (".debug_abbrev", ".debug_info")
 NO_KERNELS = f"Entry function is not allowed when command line option '--{TOOLS}' is specified "
 TENSOR_MEMORY = (10, 11)
 """The families of targets that have tensor memory (PTX 9.7.16.1)."""
+BEYOND = "Potential out of bound access while accessing symbol"
+NOT_SUPPORTED = "' not supported"
+"""How an error ends of a pragma that a module cannot have."""
+DIRECTIVE = re.compile(r"\s*(\.\w+)")
+LINE = re.compile(r"\.loc\s")
+UNKNOWN_FILE = ".loc directive without .file directive is found, line information in generated binary may not be complete"
 OPEN, IGNORED = "Unresolved extern variable", "in whole program compilation, ignoring extern qualifier"
 VALUES = {
     Takes.TEXT: "FILE", Takes.LIST: "A,B", Takes.MODULE: "PTX", Takes.NUMBER: "N", Takes.BOOL: "true|false",
@@ -136,7 +146,7 @@ def filled(words: Sequence[str], indent: str = "") -> list[str]:
 
 def verify(request: PtxasCall) -> int:
     """Check all modules, each alone and then together, and write the output."""
-    names, checked, failed = Names(), list[Checked](), False
+    names, checked, failed, late = Names(), list[Checked](), False, list[Diagnostic]()
     for source in read(request):
         if isinstance(source, str):
             write_error(f"ptxas fatal   : {source}\n")
@@ -147,7 +157,8 @@ def verify(request: PtxasCall) -> int:
         found = missing_head(program, report) or as_read(
             program, [*of_module(program, report), *names.add(program), *extra(request, program)]
         )
-        found = wanted(request, found)
+        late += (each for each in found if is_late(each))
+        found = wanted(request, [each for each in found if not is_late(each)])
         write_error("".join(f"{line}\n" for line in lines(source, found)))
         failed |= any(each.severity is Severity.ERROR for each in found)
         if any(map(stops, found)):
@@ -163,11 +174,34 @@ def verify(request: PtxasCall) -> int:
     say_what_is_ignored(request, programs)
     if not request.compiles:
         return 0
-    linked = together(request, programs, names) or warn(request, list(of_kernels(request, programs)))
+    warned = [UNKNOWN_FILE] * any(map(lacks_files, programs))
+    linked = warn(request, warned) or together(request, programs, names) or refuse_late(late)
+    linked = linked or warn(request, list(of_kernels(request, programs)))
     if linked == 0:
         inform(request, programs, request.target)
         write(request, [program.source for program in programs])
     return linked
+
+
+def is_late(found: Diagnostic) -> bool:
+    """Does ptxas find it where it writes machine code, when nothing else is wrong?"""
+    return found.code == codes.CONSTANT_BANK or found.ptxas.startswith(NO_ARITHMETIC) or found.ptxas.endswith(NOT_SUPPORTED)
+
+
+def refuse_late(found: Sequence[Diagnostic]) -> int:
+    """Print what ptxas finds last, without places; the exit code."""
+    for each in found:
+        if each.ptxas.startswith(NO_ARITHMETIC):
+            write_error(f"ptxas fatal   : Line No: {each.line}: {each.ptxas}\n")
+            return REFUSED
+    write_error("".join(f"ptxas error   : {each.ptxas}\n" for each in found))
+    return REFUSED * bool(found)
+
+
+def lacks_files(program: Program) -> bool:
+    """Has a module lines of a source, and no file for them?"""
+    text = program.source.text
+    return ".loc" in text and ".file" not in text and LINE.search(PlainText(program.source).text) is not None
 
 
 def target_of(request: PtxasCall) -> str:
@@ -182,7 +216,14 @@ def missing_head(program: Program, report: Report) -> list[Diagnostic]:
         found = statements[number] if number < len(statements) else None
         if isinstance(found, Directive) and found.name == name:
             continue
-        places = [each.span for each in report.diagnostics if each.code.startswith(SYNTAX)]
+        start = statements[number - 1].end if number else 0
+        begun = DIRECTIVE.match(PlainText(report.source).text, start)
+        if name == "target" and (unknown := [each for each in report.diagnostics if each.code == codes.VERSION]):
+            return unknown
+        if name == "target" and begun and begun[1] == ".target":
+            return []  # it ends in an error of its own
+        places = [Span(begun.start(1), begun.end(1))] if begun and begun[1] == f".{name}" else []
+        places += [each.span for each in report.diagnostics if each.code.startswith(SYNTAX)]
         if isinstance(found, Directive) and found.name == "target":  # a list, which only what follows ends
             found = statements[number + 1] if number + 1 < len(statements) else None
         end = len(report.source.text)
@@ -254,21 +295,34 @@ def read(request: PtxasCall) -> Iterator[Source | str]:
 
 
 def extra(request: PtxasCall, program: Program) -> Iterator[Diagnostic]:
-    """The warnings that options ask for."""
-    if not request.has("warn-on-double-precision-use"):
-        return
+    """What is said of accesses that are wider than their variable, and the warnings that options ask for."""
     report = Report(program.source)
     for function in program.functions.values():
         for bound in function.instructions:
-            if f64.name in bound.i.bound.values():
+            if (wide := beyond_variable(bound)) is not None:
+                report.add(Severity.NOTE, "", wide, bound.node)
+            if request.has("warn-on-double-precision-use") and f64.name in bound.i.bound.values():
                 report.warning("", DOUBLES, bound.node)
     yield from report.diagnostics
+
+
+def beyond_variable(bound: Bound) -> str | None:
+    """What is said of an access to a variable that is no array, by a type larger than its own."""
+    decoded, operand = bound.decoded, bound.operands.get("a")
+    if decoded is None or not is_compared(decoded) or not isinstance(operand, Address):
+        return None
+    name = next(iter(names_in(operand)), None)
+    found = bound.scope.find(name.text) if name is not None else None
+    if not isinstance(found, Variable) or found.dimensions or found.vector > 1 or found.opaque:
+        return None
+    own, asked = found.type, decoded.type
+    return f"{BEYOND} '{found.name}' of type '{own}' with instruction type '{asked}'." if own.bytes < asked.bytes else None
 
 
 def wanted(request: PtxasCall, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     """The diagnostics without warnings, or with errors in their place, as the options say."""
     if request.has("disable-warnings"):
-        return [each for each in diagnostics if each.severity is Severity.ERROR]
+        return [each for each in diagnostics if each.severity is not Severity.WARNING]
     if request.has("warning-as-error"):
         return [replace(each, severity=Severity.ERROR) if each.severity is Severity.WARNING else each for each in diagnostics]
     return diagnostics

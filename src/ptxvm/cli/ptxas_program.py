@@ -19,7 +19,7 @@ from ptxvm.analysis.signatures import name_of
 from ptxvm.analysis.symbols import Variable
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Span
-from ptxvm.syntax.tree import Linkage, Node
+from ptxvm.syntax.tree import Linkage, Name, Node
 
 
 @dataclass(slots=True)
@@ -41,14 +41,14 @@ class Names:
         return report.diagnostics
 
     def open_functions(self, programs: Sequence[Program]) -> Iterator[str]:
-        """The functions that are used, or declared without `.extern`, and that no module defines."""
-        wanted = [each.name for each in unresolved(programs) if isinstance(each, Function)]
-        for each in chain.from_iterable(map(undefined, programs)):
-            if each.linkage is None:
-                yield each.name  # which no other module can define
-            wanted.append(each.name)
-        for name in dict.fromkeys(wanted):
-            if name not in self.functions or not self.functions[name].defined:
+        """The functions that are used, or declared without `.extern`, and that no module defines; first what kernels call."""
+        declared = list(chain.from_iterable(map(undefined, programs)))
+        local = [each.name for each in declared if each.linkage is None]  # which no other module can define
+        used = [each.name for each in unresolved(programs) if isinstance(each, Function)]
+        wanted = dict.fromkeys([*local, *used, *(each.name for each in declared)])
+        called = [name for name in called_by_kernels(programs) if name in wanted] if len(wanted) > 1 else []
+        for name in dict.fromkeys([*called, *wanted]):
+            if name in local or name not in self.functions or not self.functions[name].defined:
                 yield name
 
     def is_extern(self, name: str) -> bool:
@@ -89,6 +89,14 @@ class Names:
             _error(report, f"Duplicate definition of variable '{name}'", node)
         elif known.is_unsized:
             self.variables[name] = replace(known, dimensions=variable.dimensions)
+
+
+def called_by_kernels(programs: Sequence[Program]) -> Iterator[str]:
+    """The names of the functions that kernels call themselves, in their order."""
+    for kernel in chain.from_iterable(program.kernels for program in programs):
+        for bound in kernel.instructions:
+            if bound.calls and isinstance(callee := bound.operands.get("func"), Name):
+                yield callee.text
 
 
 def _agree(one: Variable, other: Variable) -> bool:

@@ -236,6 +236,14 @@ BAD_LINKAGE = _syntax(
     first (PTX 11.6).
     """,
 )
+TWO_SPACES = register(
+    "P0121",
+    "several state spaces",
+    """
+    A variable lies in one state space (PTX 5.1): one of `.reg`, `.global`, `.const`, `.shared`, `.local` and
+    `.param` stands before its type.
+    """,
+)
 TOO_MANY = _syntax(
     "P0199",
     "too many errors",

@@ -21,6 +21,12 @@ DISCARD = "Result discard mode is not allowed"
 NO_VALUE = "Invalid initial value symbol"
 """How an error of a name that is not declared begins at which ptxas stops."""
 
+NOT_IN_VERSION = "PTX .version"
+"""How an error begins of a target that came later than the version: ptxas reads on, and says it last."""
+
+NO_ARITHMETIC = "Cannot take address of"
+"""How an error begins of a name with an offset that is no number: ptxas finds it where all else is right."""
+
 NO_ASCII = "Unexpected non-ASCII character"
 """The finding that ptxas prints alone, with the line in its text and without a file."""
 
@@ -48,12 +54,12 @@ def render(findings: Findings) -> str:
 
 
 def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
-    """The findings of a source, up to the first error at which ptxas stops; those about symbols at the end."""
+    """The findings of a source, up to the first error at which ptxas stops; those about symbols and the target at the end."""
     if (first := next((each.line for each in diagnostics if each.ptxas == NO_ASCII), 0)) > 0:
         return [f"ptxas fatal   : {NO_ASCII} encountered on line {first}"]
     if any(each.severity is Severity.ERROR and not each.ptxas.startswith(LATER) for each in diagnostics):
         diagnostics = [each for each in diagnostics if not each.ptxas.startswith(LATER)]
-    found, symbols = list[str](), list[str]()
+    found, symbols, targets = list[str](), list[str](), list[str]()
     before: Diagnostic | None = None
     for line, diagnostic in sorted(((_line(each, source), each) for each in diagnostics), key=lambda pair: pair[0]):
         if diagnostic.ptxas == UNSAID or (before is not None and _repeats(diagnostic, before, source)):
@@ -63,10 +69,11 @@ def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
         word = "fatal" if fatal else _WORDS[diagnostic.severity]
         head = f"ptxas{f' {source.name}, line {line};' if line else ''} {word:<8}: "
         for said in (diagnostic.ptxas or diagnostic.message, *diagnostic.consequences.splitlines()):
-            (symbols if said.startswith(SYMBOL) else found).append(head + said)
+            at_end = symbols if said.startswith(SYMBOL) else targets if said.startswith(NOT_IN_VERSION) else found
+            at_end.append(head + said)
         if fatal:
             return found
-    return found + symbols
+    return found + symbols + targets
 
 
 def _repeats(diagnostic: Diagnostic, before: Diagnostic, source: Text) -> bool:
@@ -78,7 +85,7 @@ def _repeats(diagnostic: Diagnostic, before: Diagnostic, source: Text) -> bool:
 
 def stops(diagnostic: Diagnostic) -> bool:
     """Whether ptxas reads no further."""
-    if diagnostic.severity is not Severity.ERROR:
+    if diagnostic.severity is not Severity.ERROR or diagnostic.ptxas.startswith(NOT_IN_VERSION):
         return False
     code = explain(diagnostic.code)
     return (code is not None and code.stops_ptxas) or diagnostic.ptxas.startswith((DISCARD, NO_VALUE))

@@ -230,6 +230,8 @@ NO_FUNCTION = frozenset({"reg", "imm", "word", "untyped", "loose", "registers", 
 
 def _function(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     """The address of a function may be an operand of the instruction's own type, whichever that is, as ptxas takes it."""
+    if shape.detail == "offset":
+        return "the address of a function has no offset"
     if destination or type is None or spec.marks & NO_FUNCTION:
         return _named("function")(shape, type, spec, destination)
     own = type.kind == "b" or not no_packed_ones(spec)

@@ -110,7 +110,11 @@ class Declarations(Operands):
         attributes: list[tree.Attribute] = []
         while True:
             text = self.texts[self.at]
-            if text in SPACES and not space:
+            if text in SPACES:
+                if space:
+                    self.report(codes.TWO_SPACES, f"a second state space: `{text}`", self.span(self.at),
+                                help=f"leave one out: the declaration has `.{space}`",
+                                ptxas="Multiple state spaces specified")  # fmt: skip
                 space = self._space()
             elif text == ".align":
                 self.at += 1
@@ -119,8 +123,6 @@ class Declarations(Operands):
                 attributes += self.attributes()
             else:
                 break
-        if text in SPACES:
-            raise self.fail(codes.UNEXPECTED, f"a second state space: `{text}`")
         if text in LINKAGE:
             message = f"`{text}` must come first" if not linkage else f"`{text}` excludes `.{linkage}`"
             raise self.fail(codes.BAD_LINKAGE, message)

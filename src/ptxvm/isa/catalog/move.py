@@ -70,6 +70,8 @@ def one_vector_of_two_or_four(i):
             return Problem("P1601", said, operand="a", help="write `{}.x`".format, ptxas=MISMATCH)
         return None
     ptxas = "Argument vector size mismatch for instruction 'mov'"
+    if i.type.kind == "b" and sorted(widths(i)) in ([2, 2], [4, 4]):
+        ptxas = "Illegal vector-vector operands for vector-scalar or scalar-vector mov instruction"
     whole = next((name for name in ("d", "a") if shape(i, name).kind == "special" and shape(i, name).items), "")
     if whole:
         said = f"'%{shape(i, whole).detail}' is a vector: a component of it is needed"
