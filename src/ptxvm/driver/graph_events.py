@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ptxvm.dataclass import dataclass
-from ptxvm.driver.context import Event
+from ptxvm.driver.event import Event
 from ptxvm.driver.graph import Prepared, Task
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.queue import Mark

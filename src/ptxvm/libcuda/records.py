@@ -13,7 +13,8 @@ from typing import overload
 
 from ptxvm.driver import cells
 from ptxvm.driver.cells import Cells
-from ptxvm.driver.context import Context, Event, Stream
+from ptxvm.driver.context import Context, Stream
+from ptxvm.driver.event import Event
 from ptxvm.libcuda.threads import PerThread
 
 WORD = 8

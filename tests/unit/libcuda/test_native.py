@@ -10,7 +10,7 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 import pytest
 
 from ptxvm.driver.client_memory import ENTRIES, SEEN, check
-from ptxvm.driver.context import Event
+from ptxvm.driver.event import Event
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.results import Result
 from ptxvm.engine.jit.abi.specialisation import Tier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.context import Event
+from ptxvm.driver.event import Event
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import SharedPoints, opened
 from ptxvm.libcuda.c_values import put_bytes, put_u64

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from functools import partial
 
-from ptxvm.driver.context import Event
+from ptxvm.driver.event import Event
 from ptxvm.driver.graph import Child, Conditional, ConditionalType, Described, Empty, Graph, Node, Task, UserObject
 from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
 from ptxvm.driver.graph_executables import Executable

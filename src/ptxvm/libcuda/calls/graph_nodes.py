@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.context import Event
+from ptxvm.driver.event import Event
 from ptxvm.driver.graph import Child, Described, Node
 from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
 from ptxvm.driver.graph_executables import Executable

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import field
 
 from ptxvm.dataclass import dataclass
-from ptxvm.driver.context import NON_BLOCKING, Context, Event, Stream
+from ptxvm.driver.context import NON_BLOCKING, Context, Stream
 from ptxvm.driver.device import Device
+from ptxvm.driver.event import Event
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.work_queues import WorkQueues
 from ptxvm.libcuda.c_values import put_u64, put_u64_if

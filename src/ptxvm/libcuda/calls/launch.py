@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from math import prod
 
 from ptxvm.driver.configuration import Configuration
-from ptxvm.driver.context import Context, Event
+from ptxvm.driver.context import Context
 from ptxvm.driver.environment import environment
+from ptxvm.driver.event import Event
 from ptxvm.driver.graph import Node
 from ptxvm.driver.graph_edges import Edge, EdgeType, Port
 from ptxvm.driver.launch import Launch

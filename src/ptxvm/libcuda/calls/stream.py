@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.context import Event, Stream, elapsed
+from ptxvm.driver.context import Stream
+from ptxvm.driver.event import Event, elapsed
 from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import AllocationKind
