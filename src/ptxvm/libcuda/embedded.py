@@ -20,6 +20,7 @@ from types import TracebackType
 from ptxvm.dataclass import dataclass
 from ptxvm.driver.environment import WrongVariable
 from ptxvm.driver.profile import profile
+from ptxvm.libcuda.last_thread import watch_main_thread
 from ptxvm.libcuda.starter import Starter
 
 SCRIPT = """\
@@ -91,6 +92,7 @@ def started() -> None:
     sys.stdout = StandardOutput()
     sys.excepthook = tell
     GUEST.here = True
+    watch_main_thread()
 
 
 def tell(type: type[BaseException], wrong: BaseException, trace: TracebackType | None) -> None:
