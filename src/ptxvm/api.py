@@ -24,6 +24,7 @@ from ptxvm.diagnostics.kernel_names import displayed
 from ptxvm.diagnostics.notebook import card
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine import options, settings
+from ptxvm.machine.cluster_of_machines import Client, is_client, launch_on
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import Check, Completion, Dump, EngineName, Extent, Numerics
 from ptxvm.machine.streams import DEVICE, Stream, StreamLaunch
@@ -132,6 +133,7 @@ class Module:
     def __init__(self, programs: Sequence[Program], device: int = 0) -> None:
         self.programs, self.device = list(programs), device  # the number of the device
         self._of: Module | None = None  # the module on another device that this one was made of
+        self._own: Memory | None = None  # in place of that of the device
         self.shared_unit = 1  # bytes: what a CTA's shared memory is rounded up to
         self._image: Image | None = None
         self._interpreter: Interpreter | None = None
@@ -153,6 +155,14 @@ class Module:
         made.shared_unit, made._of = self.shared_unit, self
         return made
 
+    def apart(self) -> Module:
+        """The same module in a memory of its own: its kernels reach nothing but arguments and what is in the module."""
+        from ptxvm.machine.memory import Memory  # noqa: PLC0415 - NumPy comes with the first launch
+
+        made = Module(self.programs)
+        made._own = Memory(made._address_bits)
+        return made
+
     @property
     def memory(self) -> Memory:
         """The memory of the device that the module lives on."""
@@ -165,13 +175,18 @@ class Module:
             from ptxvm.machine.device import device  # noqa: PLC0415
             from ptxvm.machine.image import Image  # noqa: PLC0415 - NumPy comes with the first launch
 
-            bits = {p.address_size for p in self.programs}
-            if len(bits) != 1:
-                raise InvalidPTX("modules of different address sizes cannot be linked")
+            memory = self._own if self._own is not None else device(self.device).memory_of(self._address_bits)
             other = self._of.image if self._of is not None else None
-            self._image = Image(self.programs, device(self.device).memory_of(*bits), self.shared_unit, other)
+            self._image = Image(self.programs, memory, self.shared_unit, other)
             weakref.finalize(self, self._image.release).atexit = False
         return self._image
+
+    @property
+    def _address_bits(self) -> int:
+        bits = {p.address_size for p in self.programs}
+        if len(bits) != 1:
+            raise InvalidPTX("modules of different address sizes cannot be linked")
+        return bits.pop()
 
     @property
     def interpreter(self) -> Interpreter:
@@ -285,7 +300,7 @@ class Kernel:
         args: Sequence[object] = (),
         *,
         shared: int = 0,
-        cluster: Extent | None = None,
+        cluster: Extent | Client | None = None,
         engine: EngineName = "auto",
         stream: Stream | None = None,
         programmatic: bool = False,
@@ -307,7 +322,8 @@ class Kernel:
         `grid` and `block` are extents in CTAs and threads.  In `args` NumPy arrays are used in place, NumPy scalars go by
         their bytes, Python numbers are converted, bytes are structs, a `DeviceArray` stays where it is.
 
-        - `shared` is bytes of dynamic shared memory, `cluster` the CTAs of a cluster.
+        - `shared` is bytes of dynamic shared memory, `cluster` the CTAs of a cluster.  A client of Dask as the `cluster` is
+          one of machines, which share the grid (`ptxvm.spread`): a race of these is a `Fault`, and other options are refused.
         - `engine` is "jit", "interp" (the reference) or "auto".
         - The launch runs at once, on a `stream` too; a `programmatic` one waits for those before it by
           `griddepcontrol.wait`; one that is not `cooperative` has no `grid.sync()`.
@@ -335,6 +351,10 @@ class Kernel:
             if result is not None:
                 return result
         args, schedules, feature = options.arguments(args), options.count("schedules", schedules), instrumented(profile, trace)
+        if is_client(cluster):
+            if not is_usual([None if each is cluster else each for each in others], 0, schedules, profile):
+                raise TypeError("a launch on a cluster of machines has no options but grid, block, args, shared and cluster")
+            return launch_on(cluster, self, *extents, args, options.count("shared", shared))
         checks, allow = wanted(engine, check, threads, numerics, stream, programmatic), options.allowed(allow)
         completion, seed = options.completion(asynchronous), options.count_or_none("seed", seed)
         refuse_watched(feature, engine, checks, schedules)

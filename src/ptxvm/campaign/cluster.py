@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import islice
 from types import TracebackType
 from typing import Any
@@ -19,6 +19,7 @@ from ptxvm.campaign.case import Workload
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
 from ptxvm.campaign.pool import Pool
+from ptxvm.machine.cluster_of_machines import Client
 
 SECONDS = 0.5  # of work in a task
 MOST = 1000  # cases of a task
@@ -26,11 +27,12 @@ AHEAD = 2  # tasks for each thread of the cluster
 
 
 class Cluster(AbstractContextManager["Cluster"]):
-    """The workers of a Dask scheduler at an address."""
+    """The workers of a Dask scheduler, of its address or a client; with `keep` their processes stay for the next workload."""
 
-    def __init__(self, workload: Workload, address: str, limits: CaseLimits) -> None:
-        self.client: Any = client(address)
-        self.address = address
+    def __init__(self, workload: Workload, scheduler: str | Client, limits: CaseLimits, *, keep: bool = False) -> None:
+        self.opened = ExitStack()
+        self.client = self.opened.enter_context(client(scheduler))
+        self.address, self.keep = address_of(scheduler), keep
         self.campaign, self.workload, self.limits = uuid4().hex, workload, limits
         self.ended = self.seconds = 0.0
 
@@ -47,7 +49,7 @@ class Cluster(AbstractContextManager["Cluster"]):
         completed: Any = as_completed(loop=self.client.loop, timeout=seconds)  # type: ignore[no-untyped-call]
         while True:
             while len(tasks) < AHEAD * max(1, sum(self.client.nthreads().values())) and (some := self._some(waiting)):
-                task = self.client.submit(run_task, self.campaign, workload, self.limits, some, pure=False)
+                task = self.client.submit(run_task, self.campaign, workload, self.limits, some, keep=self.keep, pure=False)
                 tasks[task] = some
                 completed.add(task)
             if not tasks:
@@ -63,7 +65,7 @@ class Cluster(AbstractContextManager["Cluster"]):
             yield done
 
     def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
-        self.client.close()
+        self.opened.close()
 
     def _some(self, waiting: Iterator[Job]) -> list[Job]:
         """The cases of a task: as many as take some time together."""
@@ -82,8 +84,21 @@ class Cluster(AbstractContextManager["Cluster"]):
             raise ValueError(f"the scheduler at '{self.address}' has ended, and the cases that ran with it") from None
 
 
-def client(address: str) -> Any:  # noqa: ANN401 - Dask has no types
-    """A client of the Dask scheduler at an address."""
+def address_of(scheduler: str | Client) -> str:
+    """The address of a scheduler, of which that or a client is given."""
+    return scheduler if isinstance(scheduler, str) else str(scheduler.scheduler.address)
+
+
+def client(scheduler: str | Client) -> AbstractContextManager[Any]:
+    """A client of the Dask scheduler, of its address, for the time of `with`; one that is given stays."""
+    if not isinstance(scheduler, str):
+        return nullcontext(scheduler)
+    opened: AbstractContextManager[Any] = connected(scheduler)
+    return opened
+
+
+def connected(address: str) -> Any:  # noqa: ANN401 - Dask has no types
+    """A new client of the Dask scheduler at an address."""
     try:
         from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError:
@@ -96,9 +111,9 @@ def client(address: str) -> Any:  # noqa: ANN401 - Dask has no types
         raise ValueError(f"no scheduler answers at '{address}': {wrong}") from None
 
 
-def workers_that_fail(address: str, test: Callable[[], bool]) -> list[str]:
-    """The workers of the scheduler at an address in which a test does not hold."""
-    with client(address) as asked:
+def workers_that_fail(scheduler: str | Client, test: Callable[[], bool]) -> list[str]:
+    """The workers of a scheduler in which a test does not hold."""
+    with client(scheduler) as asked:
         return [worker for worker, holds in asked.run(test).items() if not holds]
 
 
@@ -112,13 +127,13 @@ class Own(threading.local):
 OWN = Own()
 
 
-def run_task(campaign: str, workload: Workload, limits: CaseLimits, jobs: list[Job]) -> list[Done]:
+def run_task(campaign: str, workload: Workload, limits: CaseLimits, jobs: list[Job], *, keep: bool) -> list[Done]:
     """On a Dask worker: run some cases in the process of its thread."""
     if OWN.pool is None or OWN.campaign != campaign:
         if OWN.pool is not None:
             OWN.pool.close()
-        OWN.campaign, OWN.pool = campaign, Pool(workload, 1, limits)
+        OWN.campaign, OWN.pool = campaign, Pool(workload, 1, limits, keep=keep)
     return [each for done in OWN.pool.outcomes(jobs) for each in done]
 
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "address_of", "workers_that_fail"]

@@ -82,9 +82,10 @@ class RangeWorkload:
 
     Arrays of which the numbers are in `written` are recorded, each range having its own.  The kernel may read the others,
     and a write to one of them shows that the guess was wrong.  With a `file` the arrays are in it, and so are the results;
-    without one, for other machines, they are sent: the paged ones in parts, by the process at the address `pages`.  A range
-    runs on so many `threads`, by default as many as the process may use.  Where it runs in the process that joins the results,
-    what it wrote `stays` where it is.
+    without one, for other machines, they are sent: the paged ones in parts, by the process at the address `pages`.  Their
+    addresses are `shifts` bytes beyond multiples of `backing.LINE`.  The grid has a number, and all of its ranges have it.  A
+    range runs on so many `threads`, by default as many as the process may use.  Where it runs in the process that joins the
+    results, what it wrote `stays` where it is.
     """
 
     text: str
@@ -92,9 +93,11 @@ class RangeWorkload:
     entry: str
     launch: tuple[tuple[int, int, int], tuple[int, int, int], int]
     args: tuple[object, ...]
+    shifts: tuple[int, ...]
     ranges: tuple[range, ...]
     written: frozenset[int]
     variables: Mapping[int, bytes]  # those of the module that are not what it gives them (`Image.changed`)
+    grid: int
     file: SharedFile | None = None
     pages: PageAddress | None = None
     threads: int | None = None
@@ -107,7 +110,9 @@ class RangeWorkload:
 
     def recording(self) -> Recording:
         """A recording of these arrays."""
-        return Recording([size_of(self.args[n]) for n in self.recorded])
+        made = Recording([size_of(self.args[n]) for n in self.recorded], [self.shifts[n] for n in self.recorded])
+        made.grid = self.grid
+        return made
 
     def run(self, job: Job) -> Outcome:
         """Run a range; what it touched is the value of the outcome."""
@@ -146,7 +151,7 @@ class RangeWorkload:
     @property
     def _remote(self) -> dict[int, PagedArray]:
         """The arrays whose pages come when they are touched, as they were before the launch."""
-        sizes = tuple((n, size_of(each)) for n, each in enumerate(self.args) if isinstance(each, Paged))
+        sizes = tuple((n, size_of(each), self.shifts[n]) for n, each in enumerate(self.args) if isinstance(each, Paged))
         return remote_arrays(self.pages, sizes) if self.pages is not None else {}
 
     def _own(self, number: int, value: object, recording: Recording, slot: int | None) -> object:
@@ -174,11 +179,11 @@ class RangeWorkload:
             return own
         if isinstance(value, Placed) and self.file is not None:
             return self.file.read_only(value)
-        if isinstance(value, Blank | Neutral):
-            return np.zeros(value.shape, value.dtype)
-        if not isinstance(value, np.ndarray):
+        if not isinstance(value, Blank | Neutral | np.ndarray):
             return value
-        own = value.view()
+        own = backing.congruent(size_of(value), self.shifts[number]).view(value.dtype).reshape(value.shape)
+        if isinstance(value, np.ndarray):
+            own[...] = value
         own.flags.writeable = False
         return own
 
@@ -197,17 +202,20 @@ class RangeWorkload:
 
 @lru_cache(maxsize=1)
 def loaded(text: str, target: str, variables: tuple[tuple[int, bytes], ...]) -> Module:
-    """The module of a grid, with the contents of variables (`Image.change`); all of its ranges in a process use it."""
-    module = load(text.encode(), target)
+    """The module of a grid, with the contents of variables (`Image.change`); all of its ranges in a process use it.
+
+    It reaches no memory of the process but its own and that of its arguments: what else a kernel accesses is not recorded.
+    """
+    module = load(text.encode(), target).apart()
     module.image.change(dict(variables))
     return module
 
 
 @lru_cache(maxsize=1)
-def remote_arrays(address: PageAddress, sizes: tuple[tuple[int, int], ...]) -> dict[int, PagedArray]:
-    """The arrays of another process, by their numbers and sizes; all ranges in this process use what has been fetched."""
+def remote_arrays(address: PageAddress, sizes: tuple[tuple[int, int, int], ...]) -> dict[int, PagedArray]:
+    """The arrays of another process, by number, size and shift; all ranges in this process use what has been fetched."""
     pages = RemotePages(address)
-    return {n: PagedArray(backing.anywhere(size, zero=True), partial(pages.fill, n)) for n, size in sizes}
+    return {n: PagedArray(backing.congruent(size, shift), partial(pages.fill, n)) for n, size, shift in sizes}
 
 
 def copy(origin: PagedArray, first: int, end: int, room: Bytes) -> None:
@@ -234,9 +242,11 @@ def element(how: Reduction) -> np.dtype[np.generic]:
     return np.dtype(f"{kind}{how.type.bytes}")
 
 
-def neutral(how: Reduction) -> int:
+def neutral(how: Reduction) -> float:
     """The neutral element of a reduction."""
     signed, bits = how.type.is_signed, how.type.bits
+    if how.type.is_float:
+        return -0.0  # a sum, to which 0.0 would change the sign of zeros
     match how.operation:
         case "min":
             return (1 << bits - signed) - 1

@@ -17,7 +17,7 @@ import numpy as np
 
 from ptxvm.campaign.frames import Descriptor
 from ptxvm.dataclass import dataclass
-from ptxvm.machine.backing import Bytes
+from ptxvm.machine.backing import LINE, Bytes
 from ptxvm.machine.per_lane import Array
 from ptxvm.named_tuple import NamedTuple
 
@@ -25,7 +25,10 @@ UNIT = mmap.ALLOCATIONGRANULARITY  # bytes: a mapping begins at a multiple
 
 
 class Placed(NamedTuple):
-    """An array in the file, at an offset in bytes; `writable` is the array that it was made from."""
+    """An array in the file, at an offset in bytes, which is as far beyond a multiple of `backing.LINE` as its address was.
+
+    `writable` is the array that it was made from.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
@@ -55,8 +58,11 @@ class SharedFile:
 
     def read_only(self, array: Placed) -> Array:
         """An array, which cannot be written."""
-        pages = mmap.mmap(self.descriptor, array.nbytes, mmap.MAP_PRIVATE, mmap.PROT_READ, offset=array.offset)
-        return np.frombuffer(pages, np.uint8).view(array.dtype).reshape(array.shape)
+        shift = array.offset % UNIT
+        pages = mmap.mmap(
+            self.descriptor, array.nbytes + shift, mmap.MAP_PRIVATE, mmap.PROT_READ, offset=array.offset - shift
+        )  # fmt: skip
+        return np.frombuffer(pages, np.uint8)[shift:].view(array.dtype).reshape(array.shape)
 
     def write(self, number: int, offset: int, values: Bytes) -> Stored:
         """Write bytes at an offset of the area of a range."""
@@ -81,8 +87,9 @@ def shared(arrays: Sequence[Array], area: int, ranges: int) -> Iterator[tuple[Sh
     """A file with arrays, and an area of some bytes for each range; no array is empty."""
     placed, end = list[Placed](), 0
     for each in arrays:
-        placed.append(Placed(each.shape, each.dtype, end, each.flags.writeable))
-        end += -(-each.nbytes // UNIT) * UNIT
+        shift = each.ctypes.data % LINE
+        placed.append(Placed(each.shape, each.dtype, end + shift, each.flags.writeable))
+        end += -(-(each.nbytes + shift) // UNIT) * UNIT
     descriptor = _open()
     try:
         os.ftruncate(descriptor, end + area * ranges)

@@ -19,26 +19,26 @@ from functools import partial
 
 import numpy as np
 
-from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.outputs import outputs, written_parameters
-from ptxvm.analysis.program import Bound
-from ptxvm.analysis.reductions import Reduction, joinable, reductions
+from ptxvm.analysis.reductions import Reduction, joinable
 from ptxvm.api import Kernel
 from ptxvm.campaign.byte_sets import ByteSet, are_apart
-from ptxvm.campaign.cluster import Cluster, workers_that_fail
+from ptxvm.campaign.cluster import Cluster, address_of, workers_that_fail
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.grid_range import Blank, Joinable, Neutral, Paged, RangeAccesses, RangeWorkload, element, neutral
+from ptxvm.campaign.obstacles import obstacle, reduced
 from ptxvm.campaign.outcome import Job
 from ptxvm.campaign.page_server import PageServer, address_towards, reaches
 from ptxvm.campaign.shared_file import shared
 from ptxvm.campaign.work_sharing import WorkSharing
 from ptxvm.dataclass import dataclass
-from ptxvm.diagnostics.errors import Crash
-from ptxvm.engine.call_targets import called
-from ptxvm.engine.jit.checks import prefilter
+from ptxvm.diagnostics.errors import Crash, Fault
 from ptxvm.engine.jit.run.cta_distribution import processors
-from ptxvm.isa.effects import Collective, Verb
-from ptxvm.machine import options, settings
+from ptxvm.machine import backing, options, settings
+from ptxvm.machine.cluster_of_machines import Client
+from ptxvm.machine.device import allocation_at
+from ptxvm.machine.device_array import DeviceArray
+from ptxvm.machine.environment import LAUNCHES
 from ptxvm.machine.events import Finding
 from ptxvm.machine.launch import launch_shape
 from ptxvm.machine.per_lane import Array
@@ -49,7 +49,6 @@ SHARE = 2  # a range is this part of what would be a worker's own of the CTAs th
 LAST = 32  # ... down to this part of the whole ...
 FEW = 256  # ... and to so many CTAs
 LARGE = 1 << 20  # bytes of an array, of which a cluster is sent pages
-CLUSTER = (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL)
 NOBODY, SEVERAL = -1, -2
 
 
@@ -73,25 +72,42 @@ def spread(
     *,
     shared: int = 0,
     workers: int | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Client | None = None,
 ) -> SpreadLaunch:
     """Run a grid in ranges of CTAs, on processes of this machine or on a Dask cluster, and join what they wrote.
 
-    `workers` is the number of processes, of which this one is the first, by default one for each core.  The other arguments are
-    those of `Kernel.launch`; arrays are NumPy's.  Where two ranges race, `result.findings` says where, and the arrays stay as
-    they were.  A fault is that of the first CTAs that have one.  What cannot be cut runs whole in this process, and `reason`
-    says why.
+    `workers` is the number of processes, of which this one is the first, by default one for each core.  `scheduler` is the
+    address of Dask's, or a client of it.  The other arguments are those of `Kernel.launch`.  Where two ranges race,
+    `result.findings` says where, and the arrays stay as they were.  A fault is that of the first CTAs that have one.  What
+    cannot be cut runs whole in this process, and `reason` says why.
     """
     workers = os.cpu_count() or 1 if workers is None else options.count("workers", workers)
     shape = launch_shape(grid, block)
-    reason = obstacle(kernel, args)
+    arrays = [each.array if isinstance(each, DeviceArray) and each.memory is kernel.module.memory else each for each in args]
+    reason = obstacle(kernel, arrays)
     if not reason:
         cuts = cut(shape.ctas, workers)
-        found = run_ranges(kernel, (shape.grid, shape.block, shared), args, cuts, (workers, scheduler))
-        reason = next((each.doubt for each in found if each.doubt), "") or written_elsewhere(found)
+        found = run_ranges(kernel, (shape.grid, shape.block, shared), arrays, cuts, (workers, scheduler))
+        reason = next((each.doubt for each in found if each.doubt), "") or accessed_elsewhere(found)
         if not reason:
-            return SpreadLaunch(joined(kernel, args, cuts, found), tuple(cuts))
+            return SpreadLaunch(joined(kernel, arrays, cuts, found), tuple(cuts))
     return SpreadLaunch(kernel.launch(shape.grid, shape.block, args, shared=shared), (), reason)
+
+
+def launch_on(
+    client: Client, kernel: Kernel, grid: options.Extent, block: options.Extent, args: Sequence[object], shared: int
+) -> LaunchResult:
+    """Run a grid on the cluster of a client of Dask, for `Kernel.launch`.
+
+    A race is a `Fault`, and leaves the arrays as they were.  What cannot be cut runs whole in this process, and the log has a
+    warning that says why.
+    """
+    found = spread(kernel, grid, block, args, shared=shared, scheduler=client)
+    if found.reason:
+        log.warning("kernel %s runs whole, in this process: %s", kernel.name, found.reason)
+    for each in found.result.findings:
+        raise Fault(each.kind, each.message)
+    return found.result
 
 
 def cut(ctas: int, workers: int) -> list[range]:
@@ -105,74 +121,12 @@ def cut(ctas: int, workers: int) -> list[range]:
     return found
 
 
-# ── what stands in the way ──────────────────────────────────────────────────────────────
-
-
-def obstacle(kernel: Kernel, args: Sequence[object]) -> str:
-    """Why the CTAs of a kernel may depend on each other, or its arguments cannot be copied; empty where nothing says so."""
-    if len(kernel.module.programs) > 1:
-        return "the module is linked of several"
-    arrays = [(n, each) for n, each in enumerate(args) if isinstance(each, np.ndarray)]
-    odd = [n for n, each in enumerate(args) if not isinstance(each, np.ndarray | np.generic | int | float | bytes)]
-    if odd:
-        return f"argument {odd[0]} is no NumPy array, number or bytes"
-    if "reqnctapercluster" in kernel.function.directives:
-        return "its CTAs are in clusters"
-    for n, one in arrays:
-        if overlapping := next((m for m, other in arrays if m > n and np.may_share_memory(one, other)), None):
-            return f"arguments {n} and {overlapping} may overlap"
-    if kernel.module.jit.spins(kernel.function):
-        return "it has a loop that waits for what another thread writes"
-    return dependence(kernel, args)
-
-
-def dependence(kernel: Kernel, args: Sequence[object]) -> str:
-    """Why the instructions of a kernel may make its CTAs depend on each other; empty where they do not."""
-    joins, image = joinable(kernel.function), kernel.module.image
-    if joins and (odd := [n for n, each in reduced(kernel).items() if not fits(args[n], each)]):
-        return f"argument {odd[0]} does not consist of the elements of its atomic operations"
-    for function in called(image, kernel.function):
-        for bound in function.instructions:
-            if bound not in joins and (why := exchanges(bound)):
-                line, _ = function.program.source.location(bound.node.head_start) if function.program else (0, 0)
-                return f"'{bound.i.mnemonic}' at line {line} {why}"
-    return ""
-
-
-def reduced(kernel: Kernel) -> dict[int, Reduction]:
-    """The arguments that a kernel only reduces into, by their numbers."""
-    parameters = list(kernel.function.signature.parameters)
-    return {parameters.index(each): how for each, how in reductions(kernel.function).items()}
-
-
-def fits(value: object, how: Reduction) -> bool:
-    """Is an argument an array of whole elements?"""
-    return isinstance(value, np.ndarray) and not value.nbytes % how.type.bytes and not value.ctypes.data % how.type.bytes
-
-
-def exchanges(bound: Bound) -> str:
-    """Why an instruction may make a CTA depend on others; empty where it does not."""
-    found = bound.summary
-    if found.asks_textures or any(each.window in (Space.TEXTURE, Space.SURFACE) for each in found.accesses):
-        return "uses a texture, a sampler or a surface, which is bound in this process"
-    if bound.calls:
-        return "" if prefilter.callee_name(bound) == "" else "calls a function of the device"
-    if not prefilter.known(bound) or found.cancels or found.maps_cluster or found.collective in CLUSTER:
-        return "has effects beyond its CTA"
-    outside = [each for each in found.accesses if each.window not in (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)]
-    if any(each.verb is Verb.UPDATE for each in outside):
-        return "is an atomic operation on memory that all CTAs share"
-    if any(each.strong for each in outside):
-        return "is ordered with accesses of other CTAs"
-    return ""
-
-
 # ── all ranges ──────────────────────────────────────────────────────────────────────────
 
 
 def run_ranges(
     kernel: Kernel, how: tuple[tuple[int, int, int], tuple[int, int, int], int], args: Sequence[object], cuts: Sequence[range],
-    where: tuple[int, str | None],
+    where: tuple[int, str | Client | None],
 ) -> list[RangeAccesses]:  # fmt: skip
     """Run all ranges; once more where a guess was wrong: an array that is not read after all, or is written."""
     program = kernel.module.programs[0]
@@ -182,7 +136,11 @@ def run_ranges(
     whole = tuple(neutral_of(each, reduced(kernel).get(n)) for n, each in enumerate(args))
     sent = tuple(blank(each) if n in unread else each for n, each in enumerate(whole))
     text, target = program.source.text, str(program.target)
-    workload = RangeWorkload(text, target, kernel.name, how, sent, tuple(cuts), frozenset(written), kernel.module.image.changed)
+    shifts = tuple(each.ctypes.data % backing.LINE if isinstance(each, np.ndarray) else 0 for each in args)
+    changed = kernel.module.image.changed
+    workload = RangeWorkload(
+        text, target, kernel.name, how, sent, shifts, tuple(cuts), frozenset(written), changed, next(LAUNCHES)
+    )  # fmt: skip
     found = performed(workload, where)
     if any(each.misjudged or any(n in unread and ranges for n, ranges in each.read.items()) for each in found):
         writable = frozenset(n for n, each in enumerate(args) if isinstance(each, np.ndarray) and each.flags.writeable)
@@ -205,7 +163,7 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[RangeAccesses]:
+def performed(workload: RangeWorkload, where: tuple[int, str | Client | None]) -> list[RangeAccesses]:
     """What all ranges did, in their order; processes of this machine share the arrays in a file."""
     workers, scheduler = where
     if scheduler is not None:
@@ -222,13 +180,14 @@ def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[Ra
 
 
 @contextmanager
-def served(workload: RangeWorkload, scheduler: str) -> Iterator[RangeWorkload]:
+def served(workload: RangeWorkload, scheduler: str | Client) -> Iterator[RangeWorkload]:
     """The work of a cluster: large arrays stay here, and their pages are sent when they are touched."""
     arrays = {n: each for n, each in enumerate(workload.args) if isinstance(each, np.ndarray) and each.nbytes >= LARGE}
-    if not arrays or not scheduler.startswith("tcp://"):
+    address = address_of(scheduler)
+    if not arrays or not address.startswith("tcp://"):
         yield workload
         return
-    with PageServer(arrays, address_towards(scheduler)) as server:
+    with PageServer(arrays, address_towards(address)) as server:
         if unreached := workers_that_fail(scheduler, partial(reaches, server.address)):
             log.warning("arrays are sent whole: %s reach no port of %s", ", ".join(unreached), server.address.host)
             yield workload
@@ -238,7 +197,7 @@ def served(workload: RangeWorkload, scheduler: str) -> Iterator[RangeWorkload]:
         yield replace(workload, args=args, pages=server.address)
 
 
-def ranges(workload: RangeWorkload, workers: int, scheduler: str | None) -> list[RangeAccesses]:
+def ranges(workload: RangeWorkload, workers: int, scheduler: str | Client | None) -> list[RangeAccesses]:
     """What all ranges did, in their order, as they tell it; processes of this machine stay for the next launch."""
     accesses: dict[int, RangeAccesses] = {}
     with runner(workload, min(workers, len(workload.ranges)), scheduler) as pool:
@@ -250,17 +209,21 @@ def ranges(workload: RangeWorkload, workers: int, scheduler: str | None) -> list
     return [accesses[n] for n in sorted(accesses)]
 
 
-def runner(workload: RangeWorkload, processes: int, scheduler: str | None) -> WorkSharing | Cluster:
+def runner(workload: RangeWorkload, processes: int, scheduler: str | Client | None) -> WorkSharing | Cluster:
     """What runs the ranges: processes of this machine, or a cluster."""
     if scheduler is None:
         return WorkSharing(workload, processes, PATIENCE, replace(workload, stays=True))
-    return Cluster(workload, scheduler, PATIENCE)
+    return Cluster(workload, scheduler, PATIENCE, keep=True)
 
 
-def written_elsewhere(found: Sequence[RangeAccesses]) -> str:
-    """The variables of the module that some range wrote: those of the ranges are not joined."""
+def accessed_elsewhere(found: Sequence[RangeAccesses]) -> str:
+    """What some range accesses that is no argument: variables of the module that it writes to, or memory that it has not."""
     names = sorted({name for each in found for name in each.others})
-    return f"it writes to {', '.join(names)}" if names else ""
+    if names:
+        return f"it writes to {', '.join(names)}"
+    missed = (each.fault.address for each in found if each.fault is not None and each.fault.address is not None)
+    known = next((there for each in missed if (there := allocation_at(each)) is not None), None)
+    return "" if known is None else f"it accesses {known}, which is no argument"
 
 
 def joined(kernel: Kernel, args: Sequence[object], cuts: Sequence[range], found: Sequence[RangeAccesses]) -> LaunchResult:
@@ -365,4 +328,4 @@ def race(kernel: str, text: str) -> Finding:
     return Finding("race", text, space="global", kernel=kernel, missing="nothing orders CTAs of one grid")
 
 
-__all__ = ["SpreadLaunch", "obstacle", "spread"]
+__all__ = ["SpreadLaunch", "cut", "launch_on", "spread"]

@@ -28,6 +28,7 @@ WORLD_START = 4096  # the first page is never mapped
 WORLD_SIZE = min(1 << 48, sys.maxsize >> 16 << 16)  # the widest user space of a 64-bit Linux, and of arrays
 LOW_LIMIT = 1 << 32
 PAGE = 4096
+LINE = 256  # bytes: no access asks for more of its address, but for pages
 
 MAP_FIXED = 0x10
 MAP_32BIT = 0x40
@@ -59,6 +60,13 @@ def bytes_at(address: int, size: int, writable: bool = True) -> Bytes:  # noqa: 
 def anywhere(size: int, *, zero: bool) -> Bytes:
     """Fresh bytes at any address."""
     return np.zeros(size, np.uint8) if zero else np.empty(size, np.uint8)
+
+
+def congruent(size: int, shift: int) -> Bytes:
+    """Fresh zeros at an address that is so many bytes beyond a multiple of `LINE`."""
+    room = anywhere(size + 2 * LINE, zero=True)
+    first = (shift - address_of(room)) % LINE
+    return room[first : first + size]
 
 
 class LowBytes:

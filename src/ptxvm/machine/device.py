@@ -182,6 +182,11 @@ def allocation_at(address: int) -> Allocation | None:
     return next((each for each in found if each is not None), None)
 
 
+def allocations() -> list[Allocation]:
+    """The memory of all devices of this process."""
+    return [allocation for each in (DEVICES or [device(0)]) for allocation in each.memory.table.items]
+
+
 def was_freed(address: int) -> bool:
     """Was memory at an address freed, on whatever device, and does the address belong to nothing else yet?"""
     found = (each.memory.table.freed(address, 1) for each in (DEVICES or [device(0)]))

@@ -22,12 +22,13 @@ class Environment:
 
     All CTAs of a grid make progress.  In a `cooperative` launch `%envreg1` and `%envreg2` are the halves of the address of
     a workspace for `grid.sync()`, as CUDA's runtime leaves it, and in others zero.  `%envreg3` and `%envreg4` are those of
-    the record of the graph that the launch belongs to: by default the one that runs on this thread.
+    the record of the graph that the launch belongs to: by default the one that runs on this thread.  CTAs that are a part of a
+    grid have the number of that `grid`.
     """
 
     def __init__(
         self, memory: Memory, dynamic: int, total: int, architecture: int, reserved: int = 0, graph: RunningGraph | None = None,
-        *, cooperative: bool = True,
+        *, cooperative: bool = True, grid: int | None = None,
     ) -> None:  # fmt: skip
         unit = allocation_unit(architecture)
         shared = -(-(total - reserved) // unit) * unit
@@ -35,7 +36,7 @@ class Environment:
         self._workspace: Allocation | None = None
         graph = graph or RUNNING.get()
         self._known = {
-            "gridid": next(LAUNCHES),
+            "gridid": next(LAUNCHES) if grid is None else grid,
             "dynamic_smem_size": dynamic,
             "total_smem_size": shared,
             "aggr_smem_size": shared + reserved,

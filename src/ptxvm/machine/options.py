@@ -95,11 +95,6 @@ def cluster(value: object) -> int | tuple[int, ...] | None:
     """The sizes of a cluster, or None where nothing is said of clusters."""
     if value is None:
         return None
-    if hasattr(getattr(value, "scheduler", None), "address"):  # of a client of Dask
-        said = "cluster is the CTAs of a cluster of PTX, not a cluster of machines"
-        raise TypeError(
-            f"{said}: `ptxvm.spread(kernel, grid, block, args, scheduler=client.scheduler.address)` runs a grid there"
-        )
     found = extent("cluster", value)
     sizes = found if isinstance(found, tuple) else (found,)
     if not 1 <= len(sizes) <= 3 or min(sizes) < 1:

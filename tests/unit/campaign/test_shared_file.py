@@ -12,6 +12,7 @@ import pytest
 
 from ptxvm.campaign.shared_file import shared
 from ptxvm.engine.jit.run.recording import Recording, backed
+from ptxvm.machine.backing import LINE
 
 PAGE = mmap.PAGESIZE
 
@@ -30,6 +31,7 @@ def test_arrays_come_out_as_they_were(rng: np.random.Generator) -> None:
             found = file.read_only(where)
             assert (found.dtype, found.shape, where.nbytes) == (array.dtype, array.shape, array.nbytes)
             assert found.tobytes() == array.tobytes()
+            assert (found.ctypes.data - array.ctypes.data) % LINE == 0
             with pytest.raises(ValueError, match="read-only"):
                 found[...] = 0
 
@@ -44,7 +46,8 @@ def test_the_bytes_of_each_range_are_apart() -> None:
 def test_a_copy_is_private_to_its_recording() -> None:
     array = np.arange(4 * PAGE, dtype=np.uint8)
     with shared([array], 0, 0) as (file, (where,)):
-        recordings = [Recording([7, array.nbytes]) for _ in range(2)]
+        recordings = [Recording([7, array.nbytes], [0, where.offset % PAGE]) for _ in range(2)]
+        assert [(each.array(1).ctypes.data - array.ctypes.data) % LINE for each in recordings] == [0, 0]
         for number, each in enumerate(recordings):
             each.fill(1, file.descriptor, where.offset)
             each.array(1)[PAGE] = number + 1
@@ -52,7 +55,7 @@ def test_a_copy_is_private_to_its_recording() -> None:
         assert recordings[0].array(1)[PAGE + 1 :].tolist() == array[PAGE + 1 :].tolist()
         assert file.read_only(where).tolist() == array.tolist()
     with pytest.raises(OSError, match="Bad file descriptor"):
-        recordings[0].fill(1, -1, 0)
+        recordings[0].fill(1, -1, where.offset)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages it backs")
@@ -60,7 +63,7 @@ def test_only_the_pages_that_are_touched_are_copied() -> None:
     """Of 64 MiB, one byte is read and two are written, in three places; around a page that is read the host may map some."""
     size = 1 << 26
     with shared([np.ones(size, np.uint8)], 0, 0) as (file, (where,)):
-        recording = Recording([size])
+        recording = Recording([size], [where.offset % PAGE])
         recording.fill(0, file.descriptor, where.offset)
         array = recording.array(0)
         assert backed(array) == []

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from struct import pack
 
 import numpy as np
 import pytest
 
 import ptxvm
 from ptxvm.campaign import spread as module
+from ptxvm.campaign.obstacles import obstacle
 from ptxvm.campaign.shared_file import SharedFile
 from ptxvm.campaign.worker_process import KEPT, close_kept
+from ptxvm.engine.interception import intercepted
 
 SAXPY = Path(__file__).parents[3] / "examples" / "saxpy.ptx"
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -190,9 +194,9 @@ def test_a_grid_that_reads_a_texture_runs_whole(line: str) -> None:
     """`ld.global.nc` goes by the caches of textures, and reads an array all the same."""
     text = f"{HEAD}.global .texref t;\n.global .surfref s;\n{KERNEL}"
     array = np.zeros(64, np.uint32)
-    said = module.obstacle(ptxvm.load(text.format(line)).kernel(), [array])
+    said = obstacle(ptxvm.load(text.format(line)).kernel(), [array])
     assert "uses a texture, a sampler or a surface" in said
-    assert not module.obstacle(ptxvm.load(text.format("ld.global.nc.u32 %r1, [%p1];")).kernel(), [array])
+    assert not obstacle(ptxvm.load(text.format("ld.global.nc.u32 %r1, [%p1];")).kernel(), [array])
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -222,13 +226,90 @@ def test_the_fault_of_the_first_cta_is_raised_and_nothing_is_written() -> None:
 )
 def test_what_may_depend_on_other_ctas_is_not_cut(body: str, said: str) -> None:
     text = (HEAD + KERNEL.format(body)).replace("sm_80", "sm_90")
-    assert said in module.obstacle(ptxvm.load(text).kernel(), [np.zeros(5, np.uint32)])
+    assert said in obstacle(ptxvm.load(text).kernel(), [np.zeros(5, np.uint32)])
 
 
 def test_arguments_that_cannot_be_copied_are_named() -> None:
     kernel, x = ptxvm.load(SAXPY).kernel(), np.ones(8, np.float32)
-    assert module.obstacle(kernel, [4, 2.0, x[:4], x[2:]]) == "arguments 2 and 3 may overlap"
-    assert module.obstacle(kernel, [4, 2.0, ptxvm.DeviceArray(4), x]) == "argument 2 is no NumPy array, number or bytes"
+    assert obstacle(kernel, [4, 2.0, x[:4], x[2:]]) == "arguments 2 and 3 may overlap"
+    elsewhere = ptxvm.devices(2)[1].array(4)
+    assert obstacle(kernel, [4, 2.0, elsewhere, x]) == "argument 2 is no array, number or bytes"
+
+
+WORDS = {
+    "number": int, "array": lambda address: np.array([7, address], np.int64),
+    "structure": lambda address: bytes(8) + pack("Q", address),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+def test_an_address_that_is_no_array_is_named(words: Callable[[int], object]) -> None:
+    """A range would find nothing there, or what was there before."""
+    kernel, there = ptxvm.load(HEAD + KERNEL.format("")).kernel(), ptxvm.DeviceArray(4)
+    assert obstacle(kernel, [words(there.address + 8)]) == f"argument 0 holds an address, of {there.allocation}"
+    assert not obstacle(kernel, [words(there.address - 1)])
+    host = np.zeros(8, np.uint32)
+    assert obstacle(kernel, [words(host.ctypes.data), host]) == "argument 0 holds an address, of argument 1"
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_memory_whose_address_the_kernel_finds_runs_the_grid_whole() -> None:
+    """The address is in a variable of the module: each CTA adds one there, and none does so twice."""
+    there = ptxvm.DeviceArray(64, np.uint32)
+    body = """mov.u64 %p2, at; ld.global.u64 %p2, [%p2]; mul.wide.u32 %p3, %r0, 4; add.u64 %p2, %p2, %p3;
+        ld.global.u32 %r1, [%p2]; add.u32 %r1, %r1, 1; st.global.u32 [%p2], %r1; st.global.u32 [%p1], %r1;"""
+    grid, array = ptxvm.load(HEAD + ".global .u64 at;\n" + KERNEL.format(body)), np.zeros(64, np.uint32)
+    grid.symbol("at")[...] = there.address
+    found = ptxvm.spread(grid.kernel(), 64, 1, [array], workers=2)
+    assert found.reason == f"it accesses {there.allocation}, which is no argument"
+    assert array.tolist() == there.copy_to_host().tolist() == [1] * 64
+
+
+def test_an_address_that_is_stored_is_named() -> None:
+    found, array = spread("mul.wide.u32 %p2, %r0, 8; add.u64 %p2, %p2, %p0; st.global.u64 [%p2], %p2;", 128)
+    assert found.reason == "'st.global.u64' at line 8 stores an address, which other processes do not share"
+    assert array.view(np.uint64).tolist() == [array.ctypes.data + 8 * n for n in range(64)]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_arrays_of_the_device_are_cut() -> None:
+    array = ptxvm.DeviceArray.from_host(np.arange(64, dtype=np.uint32))
+    body = "ld.global.u32 %r1, [%p1]; mul.lo.u32 %r1, %r1, 3; st.global.u32 [%p1], %r1;"
+    found = ptxvm.spread(ptxvm.load(HEAD + KERNEL.format(body)).kernel(), 64, 1, [array], workers=2)
+    assert (found.reason, len(found.ranges)) == ("", 4)
+    assert array.copy_to_host().tolist() == [3 * n for n in range(64)]
+
+
+@pytest.mark.parametrize("body", [
+    "mul.wide.u32 %p2, %r0, 16; add.u64 %p2, %p2, %p0; st.global.v2.u32 [%p2], {%r0, %r0};",
+    "ld.global.v2.u32 {%r1, %r2}, [%p0]; st.global.u32 [%p1+8], %r2;",
+    "ld.global.v2.u32 {%r1, %r2}, [%p0]; setp.eq.u32 %q, %r1, 77; @%q st.global.u32 [%p1+8], %r2;",
+])  # fmt: skip
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_range_has_its_arrays_as_aligned_as_they_are(body: str, processes: int) -> None:
+    """PTX 6.4.1: the address of an access is a multiple of its size, here 8, and that of the array is not."""
+    array = np.arange(1025, dtype=np.uint32)
+    odd = array[1:] if array.ctypes.data % 8 == 0 else array[:-1]
+    with pytest.raises(ptxvm.Fault, match="a multiple of 8, and this is byte 0 of `a`"):
+        ptxvm.spread(ptxvm.load(HEAD + KERNEL.format(body)).kernel(), 64, 1, [odd], workers=processes)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_all_ranges_are_of_one_grid() -> None:
+    """PTX 10.10: %gridid is that of the grid, and another one in the next."""
+    numbers = []
+    for _ in range(2):
+        found, array = spread("mov.u64 %p2, %gridid; cvt.u32.u64 %r1, %p2; st.global.u32 [%p1], %r1;")
+        assert len(found.ranges) == 4
+        numbers += np.unique(array).tolist()
+    assert len(numbers) == len({*numbers}) == 2
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_grid_that_is_debugged_runs_whole() -> None:
+    kernel = ptxvm.load(HEAD + KERNEL.format("")).kernel()
+    with intercepted(lambda *_: None):
+        assert obstacle(kernel, [np.zeros(64, np.uint32)]) == "the debugger runs it"
 
 
 SUMS = {

@@ -82,7 +82,10 @@ class Launch:
         dynamic, total = (self.facts.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
         architecture = program.target.number if program is not None else 0
         reserved, cooperative = self.image.shared.reserved, self.shape.cooperative
-        return Environment(self.image.memory, dynamic, total, architecture, reserved, self.graph, cooperative=cooperative)
+        grid = None if self.recording is None else self.recording.grid
+        return Environment(
+            self.image.memory, dynamic, total, architecture, reserved, self.graph, cooperative=cooperative, grid=grid
+        )  # fmt: skip
 
     def counters(self) -> Counters:
         """The counters of the grid; raises its error."""

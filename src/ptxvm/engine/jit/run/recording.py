@@ -23,17 +23,20 @@ BACKED = np.uint64(3 << 62)  # bits of a page in `pagemap`: it is in memory, or 
 class Recording:
     """An arena with arrays of some sizes in bytes, all zero, and its maps, of which the host only backs what is touched.
 
-    A byte of a map is 0 until its byte of the arena is touched.  `paging` has the arrays of the launch, in the arena
-    or not, whose bytes come when they are touched.
+    A byte of a map is 0 until its byte of the arena is touched.  The address of each array is a multiple of that of a page, or
+    `shifts` bytes beyond.  `paging` has the arrays of the launch, in the arena or not, whose bytes come when they are touched.
+    The CTAs are those of a `grid` of this number, if they are a part of one.
     """
 
     paging: DemandPaging | None = None
+    grid: int | None = None
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], shifts: Sequence[int] | None = None) -> None:
         self.sizes, self.starts, end = sizes, list[int](), ALIGNMENT
-        for size in sizes:
-            self.starts.append(end)
-            end += -(-size // ALIGNMENT) * ALIGNMENT
+        self.shifts = [0] * len(sizes) if shifts is None else shifts
+        for size, shift in zip(sizes, self.shifts, strict=True):
+            self.starts.append(end + shift)
+            end += -(-(size + shift) // ALIGNMENT) * ALIGNMENT
         self.size = -(-end // HUGE) * HUGE
         self._pages = mmap.mmap(-1, 3 * self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._parts: list[Bytes] = np.split(np.frombuffer(self._pages, np.uint8), 3)
@@ -51,8 +54,12 @@ class Recording:
         return self._part(2, number)
 
     def fill(self, number: int, descriptor: int, offset: int) -> None:
-        """Give an array its contents: those of a file at an offset, of which only pages that are touched are read."""
-        backing.overlay(self.array(number).ctypes.data, self.sizes[number], descriptor, offset)
+        """Give an array its contents: those of a file at an offset, of which only pages that are touched are read.
+
+        The offset is as far beyond a multiple of a page as the array is.
+        """
+        shift = self.shifts[number]
+        backing.overlay(self.array(number).ctypes.data - shift, self.sizes[number] + shift, descriptor, offset - shift)
 
     def expect_output(self, number: int) -> None:
         """Have large pages of the host for an array that is only written, and for its map: they are backed in fewer steps.
@@ -61,7 +68,9 @@ class Recording:
         """
         if hasattr(mmap, "MADV_HUGEPAGE"):
             for part in (0, 1):
-                self._pages.madvise(mmap.MADV_HUGEPAGE, part * self.size + self.starts[number], self.sizes[number])
+                shift = self.shifts[number]
+                start, size = self.starts[number] - shift, self.sizes[number] + shift
+                self._pages.madvise(mmap.MADV_HUGEPAGE, part * self.size + start, size)
 
     def forget_maps(self) -> None:
         """Give the memory of the maps back; the arrays stay, as long as there is a view of one."""
