@@ -60,12 +60,13 @@ class EscapedOrigins:
 class Provenance:
     """The provenance of a function: accesses to one known variable, and accesses that only a run can decide.
 
-    `followed` are the registers that may hold an address; `escaped` has the origins of the values in memory and in
-    parameters.
+    `followed` are the registers that may hold an address, and `stores` the instructions that may store one; `escaped` has the
+    origins of the values in memory and in parameters.
     """
 
     certain: dict[Bound, Variable] = field(default_factory=dict)
     several: list[Bound] = field(default_factory=list)
+    stores: list[Bound] = field(default_factory=list)
     followed: set[Register] = field(default_factory=set)
     escaped: EscapedOrigins = field(default_factory=EscapedOrigins)
 
@@ -155,6 +156,8 @@ class ProvenanceAnalysis:
         """Record the variable of an access, or that only a run can decide it."""
         if not reaches_memory(bound):
             return
+        if any(origin not in (NUMBER, LOST) for origin in values(bound, known)):
+            found.stores.append(bound)
         places = [node for node in bound.operands.values() if isinstance(node, tree.Address)]
         each = [origin_of(place.items[0], bound, known) for place in places if place.items]
         variables = [origin for origin in each if isinstance(origin, Variable)]

@@ -2,7 +2,10 @@
 
 With the check `memory` an access must stay within the variable that its address comes from (`analysis.provenance`).  Where a
 pointer is chosen, passed to a function, or exchanged with another one in a loop, a register beside the pointer has the mark of
-its variable (`node.marked_values`).  A pointer that was in memory has no mark: such accesses are left to the exact checker.
+its variable (`node.marked_values`).
+
+A pointer that was in memory has the mark of the variable that it points into.  For that, one that is stored must point into its
+own variable, and the place must not outlive the variable (`memory.stored_pointers`).
 """
 
 from __future__ import annotations
@@ -44,7 +47,8 @@ class BoundedAccesses:
 
     `certain` are those of one variable, `marked` those by a pointer with a mark, with the register that it is in.  `several`
     have a variable of which only a run tells, and which no mark follows.  `registers` are those that need a mark, by function,
-    and `spaces` those of the variables that marks tell of.
+    and `spaces` those of the variables that marks tell of.  `loads` read pointers into one of the `variables` from memory, and
+    `stores` have written them there.  Registers of several `parts` have no mark, and must not get a pointer.
     """
 
     certain: Mapping[Bound, Variable] = field(default_factory=dict)
@@ -52,28 +56,51 @@ class BoundedAccesses:
     several: Sequence[Bound] = ()
     registers: Mapping[Function, frozenset[Register]] = field(default_factory=dict)
     spaces: frozenset[Space] = frozenset()
+    loads: frozenset[Bound] = frozenset()
+    stores: frozenset[Bound] = frozenset()
+    variables: frozenset[Variable] = frozenset()
+    parts: frozenset[Register] = frozenset()
 
 
 def bounded_accesses(functions: Iterable[Function], callees: Callable[[Bound], Iterable[Function]]) -> BoundedAccesses:
     """Those of functions that call each other; `callees` are the ones of them that a call may enter."""
+    every = of_program(functions)
+    search = _Search(every, callees, through_memory=True)
+    found = _bounded(every, search)
+    if not search.loads:
+        return found
+    stored = search.stored()
+    if stored is None:
+        return _bounded(every, _Search(every, callees, through_memory=False))
+    return _bounded(every, search, stored)
+
+
+def _bounded(every: Mapping[Function, Provenance], search: _Search, stored: set[Place] | None = None) -> BoundedAccesses:
+    """The accesses; with marks of pointers that are `stored`, and loaded again, where these are given."""
     certain: dict[Bound, Variable] = {}
     marked: dict[Bound, Register] = {}
     several: list[Bound] = []
-    every = of_program(functions)
-    places: set[Place] = set()
-    search = _Search(every, callees)
+    places = set(stored or ())
     for function, found in every.items():
         certain |= found.certain
         for bound in found.several:
             pointer = _pointer(bound)
-            sources = search.sources(Place(function, pointer)) if pointer is not None else None
+            sources = search.sources(Place(function, pointer)) if pointer is not None and _can_be_marked(pointer) else None
             if pointer is None or sources is None:
                 several.append(bound)
                 continue
             marked[bound] = pointer
             places |= sources
-    registers = {function: frozenset(each.register for each in places if each.function is function) for function in every}
-    return BoundedAccesses(certain, marked, several, registers, search.spaces(places))
+    registers = {
+        function: frozenset(each for owner, each in places if owner is function and _can_be_marked(each)) for function in every
+    }
+    variables = search.variables(places)
+    spaces = frozenset(each.space for each in variables)
+    if stored is None:
+        return BoundedAccesses(certain, marked, several, registers, spaces)
+    stores = frozenset(bound for found in every.values() for bound in found.stores)
+    loads, parts = frozenset(search.loads), frozenset(search.parts)
+    return BoundedAccesses(certain, marked, several, registers, spaces, loads, stores, variables, parts)
 
 
 def _pointer(bound: Bound) -> Register | None:
@@ -89,10 +116,14 @@ def _pointer(bound: Bound) -> Register | None:
 
 
 class _Search:
-    """Finds the registers that the values of a register come from, through calls as well."""
+    """Finds the registers that the values of a register come from, through calls as well, and perhaps through memory."""
 
-    def __init__(self, every: Mapping[Function, Provenance], callees: Callable[[Bound], Iterable[Function]]) -> None:
-        self.every = every
+    def __init__(
+        self, every: Mapping[Function, Provenance], callees: Callable[[Bound], Iterable[Function]], *, through_memory: bool
+    ) -> None:
+        self.every, self.through_memory = every, through_memory
+        self.loads: set[Bound] = set()  # of pointers that were in memory
+        self.parts: set[Register] = set()  # that have several, and no mark
         self.analyses = {each: ProvenanceAnalysis(each, [], found.escaped) for each, found in every.items()}
         self.writers: dict[Place, list[Bound]] = defaultdict(list)
         self.passed: dict[Place, list[tuple[Function, Bound, tree.Operand]]] = defaultdict(list)  # of formals, what calls pass
@@ -124,18 +155,40 @@ class _Search:
             self._known[place] = self._sources(place)
         return self._known[place]
 
-    def spaces(self, places: Iterable[Place]) -> frozenset[Space]:
-        """The spaces of the variables whose addresses some registers get."""
+    def variables(self, places: Iterable[Place]) -> frozenset[Variable]:
+        """The variables whose addresses some registers get."""
         every = (bound for place in places for bound in self.writers[place] if not bound.calls)
         nodes = ((node, bound) for bound in every for name, node in bound.operands.items() if name in bound.i.of.sources)
-        return frozenset(each.space for node, bound in nodes for each in variables_in(node, bound) if each.space in SPACES)
+        found = (each for node, bound in nodes for each in variables_in(node, bound))
+        return frozenset(each for each in found if each.space in SPACES and each.size)
+
+    def stored(self) -> set[Place] | None:
+        """What the pointers that are stored depend on; None where one has no mark, or is stored beside the thread."""
+        places: set[Place] = set()
+        for function, found in self.every.items():
+            for bound in found.stores:
+                if any(each.asynchronous for each in bound.summary.accesses):
+                    return None
+                nodes = [bound.operands[name] for name in bound.i.of.sources if name in bound.operands]
+                values = [node for node in nodes if not isinstance(node, tree.Address)]
+                if any(variable.space in SPACES for node in values for variable in variables_in(node, bound)):
+                    return None
+                for register in (each for node in values for each in registers_in(node, bound)):
+                    if register in found.followed and register.type.bits >= WORD:
+                        sources = self.sources(Place(function, register))
+                        if sources is None:
+                            return None
+                        places |= sources
+        return places
 
     def _sources(self, place: Place) -> frozenset[Place] | None:
         found, work = {place}, [place]
         while work:
             each = work.pop()
             if not _can_be_marked(each.register):
-                return None
+                if not self.through_memory or each.register.of_module or each.register.type.bits < WORD:
+                    return None
+                self.parts.add(each.register)
             for read in self._reads(each):
                 if read is None:
                     return None
@@ -174,17 +227,16 @@ class _Search:
         if bound.summary.grows_stack or bound.summary.maps_cluster:
             return None
         if reaches_memory(bound):
-            return set() if self.analyses[function].loaded(bound) == NUMBER else None
+            if self.analyses[function].loaded(bound) == NUMBER:
+                return set()
+            self.loads.add(bound)
+            return set() if self.through_memory else None
         followed = {each for each in self.every[function].followed if each.type.bits >= WORD}  # narrower ones count as numbers
         nodes = [node for name, node in bound.operands.items() if name in bound.i.of.sources]
         parts = [node for node in nodes if isinstance(node, tree.Vector)]
         if any(each in followed for node in parts for each in registers_in(node, bound)):
             return None
-        if any(variable.space in SPACES and not variable.size for node in nodes for variable in variables_in(node, bound)):
-            return None
-        read = {Place(function, each) for node in nodes for each in registers_in(node, bound) if each in followed}
-        simple = not bound.i.of.effects or bound.summary.converts_address
-        return read if simple or not read else None
+        return {Place(function, each) for node in nodes for each in registers_in(node, bound) if each in followed}
 
 
 def _can_be_marked(register: Register) -> bool:

@@ -181,7 +181,10 @@ class ObservedLaunch:
             self.last_epoch = max(self.last_epoch, int(calls.clocks[CLOCKS].max()))
         found = int(record[AT["suspicion"]])
         if found == 1:
-            raise Suspicious("lanes or warps are missing at a barrier, or one access reaches several allocations")
+            raise Suspicious(
+                "lanes or warps are missing at a barrier, one access reaches several allocations, "
+                "or a pointer goes where nothing follows it"
+            )
         if found:
             place = calls.place(calls.facts.sites[found - 2].instruction, 0)
             raise Suspicious(f"'{place.text}' at line {place.line} may race, or read uninitialised bytes")

@@ -17,7 +17,7 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.lower import async_copies, barriers, calls, collectives, ports
 from ptxvm.engine.jit.lower.conditionals import Conditionals
 from ptxvm.engine.jit.lower.predicated_region import PredicatedRegion
-from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, row_windows, told_order
+from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, row_windows, stored_pointers, told_order
 from ptxvm.engine.jit.memory.joined_stores import JoinedStores
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.merged_checks import MergedRangeChecks
@@ -162,6 +162,8 @@ class Emitter(Conditionals):
         self.given_by = None
         marks = MarkedValues(self, bound).results() if self.kernel.graph.marks else {}
         self._run(bound, i)
+        if bound in self.kernel.graph.bounded.loads:
+            marks = stored_pointers.loaded(self, bound)
         for key, mark in marks.items():
             self.assign(key, u64, mark)
         if check is not None and self.action is not Ending.WAIT:

@@ -16,6 +16,7 @@ from ptxvm.engine.jit.memory import (
     lane_ends,
     mbarrier_checks,
     slow_path,
+    stored_pointers,
     told_order,
     variable_bounds,
 )
@@ -48,6 +49,8 @@ class Bounds:
         mbarrier_checks.spared(self.at, access, space, raw, self.addressing, size)
         span = self.span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
+        if writing:
+            stored_pointers.check(self.at, self.addressing, self.bound, access, space, raw)
         if space is Space.GENERIC and self.at.kernel.reaches_local_anywhere:
             self._check_apart(site, raw, size)
             variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)

@@ -129,19 +129,42 @@ class MarkedValues:
         self.at, self.bound, self.marks = at, bound, at.kernel.graph.marks
 
     def results(self) -> dict[Key, Value]:
-        """The marks of its results, by the keys of their registers; nothing where these need no mark."""
+        """The marks of its results, by the keys of their registers; nothing where these need no mark, or memory has them."""
         keys = [self.at.key(each)[0] for each in written(self.bound)]
-        if self.bound.calls or self.marks.keys().isdisjoint(keys):
+        loads = self.bound in self.at.kernel.graph.bounded.loads
+        if self.bound.calls:
+            return {}
+        if not self.at.kernel.graph.bounded.parts.isdisjoint(written(self.bound)):
+            self._suspect_any(self._sources())
+        if loads or self.marks.keys().isdisjoint(keys):
             return {}
         i, none = self.bound.i, Value(self.at.alg, u64, self.at.alg.const(u64, NUMBER))
         if reaches_memory(self.bound):
             made: list[Value] = [none for _ in keys]
         elif i.of.effects:
-            sources = [mark for name in i.of.sources if (mark := self._of(self.bound.operands.get(name))) is not None]
+            sources = self._sources()
+            if not self.bound.summary.converts_address:
+                self._suspect_any(sources)
+                sources = []
             made = [sources[0] if sources else none for _ in keys]
         else:
             made = [none if mark is None else mark for mark in self._computed()]
         return {(self.marks[key], 0): mark for key, mark in zip(keys, made, strict=True) if key in self.marks}
+
+    def _sources(self) -> list[Value]:
+        """The marks of what it reads."""
+        nodes = [self.bound.operands[name] for name in self.bound.i.of.sources if name in self.bound.operands]
+        parts = [part for node in nodes for part in (node.items if isinstance(node, tree.Vector) else [node])]
+        return [mark for node in parts if (mark := self._of(node)) is not None]
+
+    def _suspect_any(self, marks: Iterable[Value]) -> None:
+        """Suspect pointers that lanes exchange, or that go where there are no marks."""
+        at, code, lanes = self.at, self.at.code, self.at.active_vector()
+        for mark in marks:
+            found = code.mask_bits(at.alg.vector(pred, mark.compare("gt", mark.lift(LOST)).raw))
+            if lanes is not None:
+                found = code.emit(f"and i{at.width} {found}, {code.mask_bits(lanes)}")
+            at.suspect_where(code.emit(f"icmp ne i{at.width} {found}, 0"))
 
     def _computed(self) -> Iterator[Value | None]:
         """The marks of what it computes from its operands."""
@@ -163,32 +186,36 @@ class MarkedValues:
         if register is not None:
             number = self.marks.get(self.at.key(register)[0])
             return self.at.slot((number, 0), u64) if number is not None else None
-        variable = next((each for each in variables_in(node, self.bound) if each.space in SPACES), None)
+        variable = next((each for each in variables_in(node, self.bound) if each.space in SPACES and each.size), None)
         if variable is None:
             return None
-        return _of_variable(self.at, variable)
+        return of_variable(self.at, variable)
 
 
-def begin_of(at: NodeBuilder, variable: Variable) -> int:
-    """Where a variable of shared or local memory begins in its window, less the start of a frame that a run places."""
-    frame = at.node.frame
+def begin_of(at: NodeBuilder, variable: Variable, frame: Frame | None = None) -> int:
+    """Where a variable of shared or local memory begins in its window, less the start of a frame that a run places.
+
+    The variable is one of this function, or of a `frame` that it is inlined in.
+    """
+    frame = frame or at.node.frame
     where, begin = at.kernel.image.locate(variable, frame.function)
     return begin + (frame.offset if where is Placement.FRAME else 0)
 
 
-def _of_variable(at: NodeBuilder, variable: Variable) -> Value:
-    """The mark of the address of a variable."""
-    begin, space = begin_of(at, variable), IN_LOCAL if variable.space is Space.LOCAL else 0
+def of_variable(at: NodeBuilder, variable: Variable, frame: Frame | None = None) -> Value:
+    """The mark of the address of a variable, of this function or of a `frame` that it is inlined in."""
+    frame = frame or at.node.frame
+    begin, space = begin_of(at, variable, frame), IN_LOCAL if variable.space is Space.LOCAL else 0
     fixed: Value = Value(at.alg, u64, at.alg.const(u64, begin | space | begin + variable.size << END))
-    if not in_placed_frame(at, variable):
+    if not in_placed_frame(at, variable, frame):
         return fixed
-    start = stack.start(at, at.node.frame)
+    start = stack.start(at, frame)
     return fixed + start + (start << END)
 
 
-def in_placed_frame(at: NodeBuilder, variable: Variable) -> bool:
+def in_placed_frame(at: NodeBuilder, variable: Variable, frame: Frame | None = None) -> bool:
     """Is it in a frame that a run places?"""
-    frame = at.node.frame
+    frame = frame or at.node.frame
     return frame.root.shared and at.kernel.image.locate(variable, frame.function)[0].in_frame
 
 
@@ -196,6 +223,23 @@ def of_access(at: NodeBuilder, bound: Bound) -> Value | None:
     """The mark of the pointer of an access; None where it is not followed."""
     pointer = at.kernel.graph.bounded.marked.get(bound)
     return at.slot((at.kernel.graph.marks[at.key(pointer)[0]], 0), u64) if pointer is not None else None
+
+
+def stored_by(at: NodeBuilder, bound: Bound) -> Iterator[tuple[Value, Value]]:
+    """The values that an instruction stores which may be pointers, and their marks."""
+    nodes = [bound.operands[name] for name in bound.i.of.sources if name in bound.operands]
+    for register in (each for node in nodes if not isinstance(node, tree.Address) for each in registers_in(node, bound)):
+        key, marks = at.key(register)[0], at.kernel.graph.marks
+        if key in marks:
+            yield at.slot((key, 0), register.type), at.slot((marks[key], 0), u64)
+
+
+def loaded_by(at: NodeBuilder, bound: Bound) -> Iterator[tuple[Key, Value]]:
+    """The keys of the marks of the results of an instruction, and the results."""
+    for register in written(bound):
+        key, marks = at.key(register)[0], at.kernel.graph.marks
+        if key in marks:
+            yield (marks[key], 0), at.slot((key, 0), register.type)
 
 
 def moved(at: NodeBuilder, source: Frame, given: Iterable[object], target: Frame, taken: Iterable[object]) -> dict[Key, Value]:
