@@ -29,7 +29,8 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, access: Access,
 
     All updates by pointers are suspicious.
     """
-    if bound not in at.kernel.graph.bounded.stores:
+    bounded = at.kernel.graph.bounded
+    if bound not in bounded.stores or not bounded.spaces:
         return
     for value, mark in marked_values.stored_by(at, bound):
         real = mark.compare("gt", mark.lift(LOST))

@@ -375,7 +375,7 @@ class KernelContext:
     @property
     def marks_local(self) -> bool:
         """Is every byte of local memory marked when it is written, and a read of one without a mark suspected?"""
-        kept = self.local_grain > 0 or not (self.device_functions or self.analysis.grows_stack)
+        kept = self.local_grain > 0 or not self.analysis.grows_stack
         return self.shadow is not None and self.shadow.init and kept
 
     def launch_field_pointer(self, code: Code, name: str) -> str:

@@ -579,6 +579,23 @@ def test_epochs_are_numbered_anew_when_their_numbers_run_out(quick, monkeypatch)
     assert not quick()
 
 
+@pytest.mark.parametrize("prints", ["", "setp.eq.u32 %p1, %r4, 77; @!%p1 bra over; call (code), vprintf, (x, y); over:"])
+def test_local_memory_of_kernels_that_may_print_is_looked_at(prints, quick):
+    extern = ".extern .func (.reg .b32 r) vprintf (.reg .b64 f, .reg .b64 a);\n.visible .entry"
+    head = HEAD.replace(".visible .entry", extern)
+    wanders = "shl.b32 %r9, %r1, 30; shr.u32 %r9, %r9, 28; mov.u32 %r10, frame; add.u32 %r10, %r10, %r9; "
+    body = f".reg .b32 code; .reg .b64 x, y; mov.b64 x, 0; mov.b64 y, 0; {prints} {wanders}"
+
+    def init(body):
+        kernel = ptxvm.load(head + body + "\n    ret;\n}\n").kernel()
+        return [str(each) for each in kernel.launch(1, 64, [np.zeros(1024, np.uint32)], engine="jit", check="init").findings]
+
+    assert init(body + "st.local.u32 [%r10], 1; ld.local.u32 %r11, [%r10]; st.global.u32 [%rd2], %r11;") == []
+    assert quick()
+    assert init(body + "ld.local.u32 %r11, [%r10]; setp.eq.u32 %p2, %r11, 1; @%p2 st.global.u32 [%rd2], 1;")
+    assert not quick()
+
+
 def test_what_a_kernel_prints_is_printed_once(capsys):
     text = HEAD.replace(".visible .entry", ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
                         ".global .align 1 .b8 said[4] = {104, 105, 10, 0};\n.visible .entry")  # fmt: skip
