@@ -48,6 +48,8 @@ def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]],
         for reading in readings
         for operand, fragment in fragments_of(reading.decoded).items()
     ]
+    alike = {name: bits[0] for name, bits in inputs.items() if len(set(bits)) == 1}
+    drawn += [each for reading in readings for each in of_computation(reading, alike)]
     known = needed(readings) | optional(readings) if inputs else {}
     registers = [Lanes(name, known[name], bits) for name, bits in inputs.items()]
     registers += [lanes for step in steps for lanes in step.outputs]
@@ -59,15 +61,27 @@ def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]],
 
 
 def registers_of_lanes(registers: Sequence[Lanes]) -> str:
-    """A row of lanes for each register; equal values have one colour, and lanes that did nothing are empty."""
+    """A row of lanes for each register; equal values have one colour, and lanes that did nothing are empty.
+
+    What all lanes have stands once, across the row.
+    """
     texts = [[_value(lanes, lane) if lanes.known[lane] else "-" for lane in range(WARP)] for lanes in registers]
-    wide = max(26.0, 7.4 * max(len(text) for row in texts for text in row) + 6)
+    alike = [len(set(row)) == 1 and all(lanes.active) for lanes, row in zip(registers, texts, strict=True)]
+    differing = [row for row, same in zip(texts, alike, strict=True) if not same]
+    wide = max([26.0, *(7.4 * len(text) + 6 for row in differing for text in row)])
     left, high = 12 + 7.4 * max(len(lanes.name) for lanes in registers), 24
     shades = {value: n for n, value in enumerate(dict.fromkeys(text for row in texts for text in row))}
     parts = [label(left + (lane + 0.5) * wide, 10, lane, size=10, opacity=0.7) for lane in range(WARP)]
     for n, (lanes, row) in enumerate(zip(registers, texts, strict=True)):
         y = 20 + n * (high + 8)
         parts.append(label(left - 8, y + high / 2, lanes.name, "end"))
+        if alike[n]:
+            whole = WARP * wide
+            parts += [
+                box(left, y, whole, high, color(shades[row[0]] / len(shades))),
+                label(left + whole / 2, y + high / 2, row[0], size=11),
+            ]
+            continue
         for lane, text in enumerate(row):
             fill = color(shades[text] / len(shades)) if lanes.active[lane] else "none"
             x = left + lane * wide

@@ -132,3 +132,13 @@ def test_registers_that_no_size_fits_do_not_go_together(ptxvm):
 def test_a_target_keeps_its_underscore(ptxvm, text):
     assert "sm 89" not in ptxvm("explain", text).out
     assert in_words(fp8_on_sm_89) == "fp8 on sm_89"
+
+
+def test_a_value_of_all_lanes_is_drawn_once_beside_the_bytes_of_each_step(ptxvm, tmp_path):
+    """Bytes 0 to 3 of a word with 100 between them: f16 numbers of 1,024 and more."""
+    text = "prmt.b32 %r1, %r2, 0x64646464, 0x4140; sub.f16x2 %r3, %r1, %r4;"
+    ptxvm("explain", text, "--set", "%r2=7", "--set", "%r4=1024,1024", "--svg", str(tmp_path / "chain.svg"))
+    drawn = (tmp_path / "chain.svg").read_text(encoding="utf-8")
+    assert drawn.count("7.0, 0.0") == 1
+    assert "c = 0x4140" in drawn
+    assert float(drawn.split("viewBox='0 0 ")[1].split()[0]) < 1000
