@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,13 +45,16 @@ def litmus(
     if solver not in SOLVERS:
         raise WrongCall(f"--solver is {', '.join(SOLVERS[:-1])} or {SOLVERS[-1]}, not '{solver}'")
     every = [(file, test) for file in files for test in tests_of(file)]
+    began = time.monotonic()
     for number, (name, test) in enumerate(every, 1):
         which = f"{test.name}, {number} of {len(every)}" if len(every) > 1 else test.name
         share = (number - 1) / len(every) if len(every) > 1 else None
-        with working(f"judging {which}", share), time_limit(limit):
+        with working(f"judging {which}", share, began=began), time_limit(limit):
             judgement = judged(name, test, model, solver, witnesses=witnesses or drawings is not None)
-        with working(f"running {which}", share):
-            shown = seen(judgement, name, runs) if runs else None
+        shown = None
+        if runs:
+            with working(f"running {which}", share, began=began):
+                shown = seen(judgement, name, runs)
         if form == "json":
             print(json.dumps(judgement.as_json() | {"file": name} | (shown.as_json() if shown else {})))
         else:

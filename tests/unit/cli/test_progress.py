@@ -103,6 +103,21 @@ def test_many_short_files_are_long_work(screen, monkeypatch, tmp_path):
     assert max(map(len, re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", shown).split("\r"))) <= 80
 
 
+def test_many_short_litmus_tests_are_long_work(screen, monkeypatch):
+    monkeypatch.setattr(terminal, "PATIENCE", 0.2)
+    usual = litmus.judge
+
+    def slow(*words, **options):
+        time.sleep(0.1)
+        return usual(*words, **options)
+
+    monkeypatch.setattr(litmus, "judge", slow)
+    case = str(next(CASES.glob("*.litmus")))
+    shown = screen(lambda: main(["litmus", *[case] * 5]))
+    assert ", 5 of 5" in shown
+    assert "running" not in shown  # --runs was not asked for
+
+
 def test_a_bar_is_as_full_as_the_work_is_done(screen):
     def half() -> None:
         with terminal.working("half of it", lambda: 0.5):
