@@ -28,6 +28,8 @@ NO_RESULT = {"integer": "Result register required", "sink": "Result discard mode
 """What ptxas says where nothing is wrong but what stands for the result."""
 SYMBOL = "{symbol}"
 """Stands in what ptxas says for the name of an operand, which a shape does not have."""
+READ_TYPES = frozenset({".bf16", ".bf16x2", ".tf32"})
+"""Types whose target ptxas looks at while it reads."""
 READ_SPECIAL = frozenset({"mov", "cvt"})
 """Opcodes whose sources may be special registers, so that ptxas says of a result that it is read-only."""
 COMPARED = frozenset({"ld", "st"})
@@ -125,9 +127,21 @@ def has_other_sizes(shape: Shape) -> bool:
 
 def beside_operands(found: list[Problem], others: Sequence[Problem]) -> list[Problem]:
     """The problems of operands and all others: ptxas looks at the others where the operands have their types."""
-    if any(each.ptxas.startswith(MISMATCH) for each in found):
+    if is_mismatch(found):
         others = [replace(each, ptxas=UNSAID, consequence="") for each in others]
     return [*found, *others]
+
+
+def beside_mismatch(found: Sequence[Problem], demands: Sequence[Problem]) -> list[Problem]:
+    """What an instruction needs: where the operands have not its types, ptxas says that of types alone that it reads."""
+    if not is_mismatch(found):
+        return list(demands)
+    return [each if each.word in READ_TYPES else replace(each, ptxas=UNSAID) for each in demands]
+
+
+def is_mismatch(found: Sequence[Problem]) -> bool:
+    """Is there an operand of another type?"""
+    return any(each.ptxas.startswith(MISMATCH) for each in found)
 
 
 def address_for_register(decoded: Decoded, shapes: Sequence[Shape], found: Problem) -> Problem:

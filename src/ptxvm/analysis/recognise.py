@@ -17,6 +17,7 @@ from ptxvm.analysis import repairs
 from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.analysis.operand_problems import (
     address_for_register,
+    beside_mismatch,
     beside_operands,
     misplaced_unified,
     needs_of_registers,
@@ -241,7 +242,7 @@ class Recogniser:
         broken = judged.problems()
         errors, doubts = ([p for p in broken if (p.severity is Severity.ERROR) is wrong] for wrong in (True, False))
         problems = beside_operands([*operand_problems(judged, named, at), *misplaced_unified(judged, named, at)], errors)
-        problems = [*self.demands(of_registers), *problems, *self.demands(needs)]
+        problems = [*self.demands(of_registers), *problems, *beside_mismatch(problems, self.demands(needs))]
         found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
         if judged.asks_for_value:  # a verdict for these values
             found.constants = constants

@@ -195,3 +195,22 @@ def test_an_access_wider_than_its_variable(ptxas: Call, line: str, found: tuple[
     said = "ptxas a.ptx, line 9; info    : Potential out of bound access while accessing symbol '{}' of type '{}' with "
     lines = [] if found is None else [said.format(*found[:2]) + f"instruction type '{found[2]}'."]
     assert ptxas(f"{HEAD}{KERNEL}.shared .b16 one;\n{line}\nret; }}\n", "-arch=sm_90", "-w") == (0, lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("ld.global.v4.f64 {%f1,%f2,%f3,%f0},[%rd1];", ["Arguments mismatch for instruction 'ld'"]),
+        ("ld.global.b128 %rd1,[%rd2];", ["Arguments mismatch for instruction 'ld'"]),
+        ("redux.sync.add.s32 %r1,%f1,-1;", ["Arguments mismatch for instruction 'redux'"]),
+        ("redux.sync.add.s32 %r1,%r2,-1;", ["Feature 'redux' requires .target sm_80 or higher"]),
+        ("szext.wrap.u32 %r1,%r2,%f1;", ["Arguments mismatch for instruction 'szext'"]),
+        (
+            "fma.rn.bf16 %h1,%h2,%h3,%f1;",
+            ["Feature '.bf16' requires .target sm_80 or higher", "Arguments mismatch for instruction 'fma'"],
+        ),
+    ],
+)
+def test_what_an_instruction_needs_is_said_where_its_operands_fit(ptxas: Call, line: str, said: list[str]) -> None:
+    head = HEAD.replace("8.0", "7.0").replace("sm_80", "sm_75")
+    assert ptxas(f"{head}{KERNEL}{line}\nret; }}\n") == errors(8, *said)
