@@ -18,7 +18,7 @@ from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.diagnostics.codes import BAD_NUMBER
 from ptxvm.diagnostics.ptxas import stops
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import NAME_START
+from ptxvm.syntax.cursor import NAME_START, OCTAL
 from ptxvm.syntax.lexer import END, PlainText, Tokens, integer
 from ptxvm.syntax.operands import has_meaning
 from ptxvm.syntax.source import Source
@@ -111,7 +111,7 @@ def words_of(tokens: Tokens, first: int, scope: NameScope) -> Iterator[tuple[str
             value = integer(text)
             if value is not None and value[0] > BITS:
                 yield OVERFLOW, places[n]
-            elif value is None and texts[n - 1] == "+" and "[" in texts[n - 3 : n - 1]:
+            elif value is None and not OCTAL.match(text) and texts[n - 1] == "+" and "[" in texts[n - 3 : n - 1]:
                 yield NO_INTEGER, places[n]
             continue
         name, dot, component = text.partition(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from typing import TypedDict, TypeVar, Unpack
 
@@ -16,6 +17,8 @@ DEEPEST = 128
 """Levels of blocks or brackets, and of operators that wait for their right side, that the reader takes."""
 
 _MOST_ERRORS = 10_000
+OCTAL = re.compile(r"0[0-7]*(?=[89])")
+"""What ptxas reads of an integer that begins with 0, up to a digit that is not octal."""
 _LONGEST_QUOTE = 40
 _MEANINGLESS = frozenset("'`\\#")
 _STOPS = frozenset((END, ";", "{", "}"))
@@ -281,6 +284,8 @@ class Cursor:
         """
         if text[:1] in ("%", "$"):
             text = text.partition(".")[0]
+        elif octal := OCTAL.match(text):
+            text = text[octal.end() :]
         return f"Parsing error near '{'' if text == END else text}': syntax error"
 
     # ── finding the way back ────────────────────────────────────────────────────────────

@@ -214,3 +214,15 @@ def test_an_access_wider_than_its_variable(ptxas: Call, line: str, found: tuple[
 def test_what_an_instruction_needs_is_said_where_its_operands_fit(ptxas: Call, line: str, said: list[str]) -> None:
     head = HEAD.replace("8.0", "7.0").replace("sm_80", "sm_75")
     assert ptxas(f"{head}{KERNEL}{line}\nret; }}\n") == errors(8, *said)
+
+
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [
+        ("ld.param.u32 %r1,[n+099];", "99"), ("add.u32 %r1,%r2,0189;", "89"), (".reg .u32 y<099>;", "99"),
+        (".local .b32 l2[09];", "9"), ("mov.u32 %r1,0x1g;", "g"),
+    ],
+)  # fmt: skip
+def test_a_number_is_read_up_to_the_first_wrong_digit(ptxas: Call, line: str, near: str) -> None:
+    said = f"ptxas a.ptx, line 8; fatal   : Parsing error near '{near}': syntax error"
+    assert ptxas(f"{HEAD}{KERNEL}{line}\nret; }}\n") == (255, [said])
