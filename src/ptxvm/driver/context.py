@@ -296,6 +296,16 @@ class Stream:
             return False
         return self.queue.run(partial(self.run_now, task, None))
 
+    def run_for_host(self, work: Work) -> bool:
+        """Run work for which the host waits on this thread, where no stream has pending work; returns whether it ran.
+
+        It does not run in a capture.  DriverError where a kernel has failed, or a capture prohibits it.
+        """
+        self.refuse_implicit()
+        self.order.sync()
+        self.context.raise_failure()
+        return self.queue.run(work)
+
     def run_now(self, task: Task, checked: Checked | None) -> None:
         """Run a task; where a kernel, or a copy of a graph, fails, the context has the error."""
         try:

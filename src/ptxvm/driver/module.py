@@ -51,13 +51,13 @@ class Module:
                 runs_on(part, model)
             parts = with_device_runtime(parts, model)
             self.module = parts[0] if len(parts) == 1 else api.link(parts)
+            if not exact_bounds():
+                self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
+            self.module.device, self.model, self.limits, self.life = device, model, limits, life
+            self.copies = {device: self}  # the modules of the same code, by device
+            self._enter()
         except InvalidPTX as wrong:
             raise DriverError(result_of_invalid(texts, wrong), str(wrong)) from wrong
-        if not exact_bounds():
-            self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
-        self.module.device, self.model, self.limits, self.life = device, model, limits, life
-        self.copies = {device: self}  # the modules of the same code, by device
-        self._enter()
 
     def _enter(self) -> None:
         self.kernels = {name: Kernel(self, each) for name, each in self.module.kernels.items()}

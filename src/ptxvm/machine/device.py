@@ -178,6 +178,8 @@ def device(number: int) -> Device:
 
 def allocation_at(address: int) -> Allocation | None:
     """The memory at an address, on whatever device."""
+    if len(DEVICES) == 1:
+        return DEVICES[0].memory.table.find(address)
     found = (each.memory.table.find(address) for each in (DEVICES or [device(0)]))
     return next((each for each in found if each is not None), None)
 

@@ -6,6 +6,10 @@ from ctypes import addressof, byref, c_char, c_size_t, c_uint64
 
 import pytest
 
+from ptxvm.driver.context import Stream
+from ptxvm.driver.graph import Task
+from ptxvm.libcuda.calls import copies
+
 INVALID_VALUE, SMALL, LARGE, HUGE = 1, 512, 4096, 64 << 20
 
 
@@ -54,3 +58,25 @@ def test_freed_memory_is_copied_in_no_direction(cuda, host):
     cuda.cuMemFree_v2(address)
     assert cuda.library.cuMemcpy(host[1], address, c_size_t(LARGE)) == INVALID_VALUE
     assert cuda.library.cuMemcpy(address, host[1], c_size_t(LARGE)) == INVALID_VALUE
+
+
+def test_a_copy_for_which_the_host_waits_is_no_task_where_nothing_is_pending(cuda, device, host, monkeypatch):
+    """Neither on the default stream nor on another; with checks, which follow the order of the default stream, it is one."""
+    original, tasks, (memory, address), size = Stream.put, [], host, c_size_t(SMALL)
+
+    def put(stream: Stream, task: Task, kind: int) -> None:
+        tasks.append(task)
+        original(stream, task, kind)
+
+    monkeypatch.setattr(Stream, "put", put)
+    memory.raw = b"a" * LARGE
+    cuda.cuMemcpyHtoD_v2(device, address, size)
+    memory.raw = b"b" * LARGE
+    for stream in (None, cuda.stream()):
+        cuda.cuMemcpyDtoHAsync_v2(address, device, size, stream)
+        cuda.cuMemcpyHtoDAsync_v2(device, address, size, stream)
+    assert memory.raw[: SMALL + 1] == b"a" * SMALL + b"b"
+    assert not tasks
+    monkeypatch.setattr(copies, "wanted", lambda: frozenset({"race"}))
+    cuda.cuMemcpyHtoD_v2(device, address, size)
+    assert len(tasks) == 1

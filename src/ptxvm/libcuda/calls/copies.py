@@ -13,6 +13,7 @@ from ptxvm.driver.context import Context
 from ptxvm.driver.cuda_arrays import CudaArray, Mipmapped
 from ptxvm.driver.host_pages import is_accessible
 from ptxvm.driver.launch import FunctionTask
+from ptxvm.driver.launch_checks import wanted
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import structure_at
@@ -62,10 +63,9 @@ def put(handle: int, work: CopyOrFill, type: int = MEMCPY) -> None:
     waits = stream.capture is None and type == MEMCPY
     if waits and not stream.is_default:
         waits = isinstance(work, AddressedCopy) and work.is_pageable
-        if waits and not may_go:
-            stream.sync()  # which tells of an error
-            work()
-            return
+    followed = stream.is_default and wanted() is not None  # a check follows its order with other streams
+    if waits and not may_go and not followed and stream.run_for_host(work):
+        return
     stream.put(task(work) if may_go else FunctionTask(work), type)
     if waits:
         stream.sync()
@@ -135,7 +135,7 @@ def extent(rows: Rectangle, width: int, height: int, depth: int) -> int:
 
 def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> AddressedCopy:
     """The copy of some bytes; DriverError where one of the `device` addresses, or a side in an allocation, is out of bounds."""
-    described = partial(as_rows, Rectangle(target, size, 1), Rectangle(source, size, 1), size)
+    described = partial(as_row, target, source, size)
     if not size:
         return AddressedCopy(partial(copy, 0, 0, 0), described, target, source)
     blocks = session().driver.blocks
@@ -146,6 +146,11 @@ def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Addr
     for address in {target, source}.difference(device):
         blocks.check_any(address, size, of_host=bool(device), writing=address == target)
     return AddressedCopy(partial(copy, target, source, size), described, target, source)
+
+
+def as_row(target: int, source: int, size: int) -> Copy3D:
+    """The structure of a copy of some bytes."""
+    return as_rows(Rectangle(target, size, 1), Rectangle(source, size, 1), size)
 
 
 def as_rows(target: Rectangle, source: Rectangle, width: int, height: int = 1) -> Copy3D:
