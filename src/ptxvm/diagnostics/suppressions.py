@@ -24,7 +24,7 @@ RULE = re.compile(r"(?P<code>[\w-]+)(?:\s+(?P<pattern>\S+?)(?::(?P<line>\d+))?)?
 
 @dataclass(slots=True)
 class Suppression:
-    """A line of a file: a code, a pattern of file names (`*` and `?` stand for any text) and a line or 0 for all."""
+    """A line of a file: a code, a pattern of file names (`*` any text, `?` a letter) and a line or 0 for all."""
 
     text: str
     number: int
