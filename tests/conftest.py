@@ -15,6 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -195,3 +196,20 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"the reference data is missing: {SHARED} is not a folder")
     return SHARED
+
+
+@pytest.fixture
+def products_of_the_host(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The products of tensor memory that compiled code leaves to the host."""
+    from ptxvm.engine.jit.lower.tensor_memory import TensorCall  # few tests look at compiled code
+    from ptxvm.isa.tensor_memory import Multiply
+
+    found: list[Any] = []
+    host = TensorCall.__call__
+
+    def counted(self: TensorCall, *of: Any) -> Any:
+        found.extend([self.work] if isinstance(self.work, Multiply) else [])
+        return host(self, *of)
+
+    monkeypatch.setattr(TensorCall, "__call__", counted)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -109,7 +110,7 @@ class DeviceArray:
         return f"DeviceArray({list(self.shape)}, {self.dtype.name}, {where})"
 
     def __del__(self) -> None:
-        if hasattr(self, "allocation"):
+        if hasattr(self, "allocation") and not sys.is_finalizing():  # the memory goes with the process
             self.free()
 
 

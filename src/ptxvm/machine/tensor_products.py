@@ -307,14 +307,23 @@ def metadata(work: Multiply, memory: TensorMemory, address: int, idesc: Instruct
     metadata have the same lanes there (9.7.16.10.8.5).
     """
     columns = columns_of_metadata(work, memory, address, idesc)
-    lanes = lanes_of_metadata(work, address, idesc.m)
-    row, chunk = np.arange(len(lanes))[:, None], np.arange(len(columns) * CHUNKS)[None, :]
-    of_row, place = row, chunk % CHUNKS
-    if len(columns) == 1:
-        of_row, place = row % 8 + row // 16 * 16 + chunk // 4 * 8, row // 8 % 2 * 4 + chunk % 4
-    held = memory.cells[lanes[of_row], columns.start + chunk // CHUNKS]
-    found: Matrices = held >> np.uint32(4) * place.astype(np.uint32) & np.uint32(15)
+    lanes, column, place = places_of_metadata(work, address, idesc)
+    found: Matrices = memory.cells[lanes, columns.start + column] >> np.uint32(4) * place.astype(np.uint32) & np.uint32(15)
     return found
+
+
+def places_of_metadata(work: Multiply, address: int, idesc: InstructionDescriptor) -> tuple[PerLane, PerLane, PerLane]:
+    """Of each row and chunk of a sparse A, the lane and the column of its metadata, and which four bits of the word."""
+    lanes, columns = lanes_of_metadata(work, address, idesc.m), count_of_metadata(idesc)
+    row, chunk = np.arange(len(lanes))[:, None], np.arange(columns * CHUNKS)[None, :]
+    if columns > 1:
+        return lanes[row], chunk // CHUNKS, chunk % CHUNKS
+    return lanes[row % 8 + row // 16 * 16 + chunk // 4 * 8], chunk // CHUNKS, row // 8 % 2 * 4 + chunk % 4
+
+
+def count_of_metadata(idesc: InstructionDescriptor) -> int:
+    """The columns of tensor memory that have metadata."""
+    return 1 if idesc.a.bits >= 16 else 2
 
 
 def columns_of_metadata(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> range:
@@ -324,7 +333,7 @@ def columns_of_metadata(work: Multiply, memory: TensorMemory, address: int, ides
     """
     if idesc.selector > 1:
         raise Unsupported(f"'{work.mnemonic}' with the sparsity selector {idesc.selector}")
-    count, first = 1 if idesc.a.bits >= 16 else 2, (address & 0xFFFF) + idesc.selector
+    count, first = count_of_metadata(idesc), (address & 0xFFFF) + idesc.selector
     memory.check(address + idesc.selector, count, "the metadata")
     return range(first, first + count)
 

@@ -88,7 +88,11 @@ class PlanTables(Protocol):
 
     @property
     def copies(self) -> Array:
-        """Memory for K-major copies of A and B: a row for each."""
+        """Memory for copies of A and B, and for a whole A that was sparse: a row for each."""
+
+    @property
+    def kept(self) -> Array:
+        """Memory for D before a product in several parts."""
 
     @property
     def room(self) -> Array:

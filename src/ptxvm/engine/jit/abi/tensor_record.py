@@ -5,9 +5,14 @@
 
 `PRODUCT` are those of a plan: the instruction descriptor with a number of the kind and of where A lies; the descriptors of A
 and B without the bits that say where the matrices begin; the function (`abi.tile_product`) with memory that it needs and the
-numbers of tiles; the rows of D, and a table of their lanes.  Of a matrix in shared memory there are a table of the offsets of
-its pieces, their number, the last offset, and base and mask of the swizzle; of an MN-major one, the memory for its K-major
-copy and the pieces that are next to each other along M or N; of A in tensor memory the words of a row.
+numbers of tiles; the rows of D, and a table of their lanes.  Where the columns of D lie in several `parts`, the function is
+called for each: `part` are the pieces of its columns of B, and `kept` is memory for D as it was before.
+
+Of a matrix in shared memory there are a table of the offsets of its pieces, their number, the last offset, and base, mask and
+unit (a power of two) of the swizzle.  What is not multiplied as it lies is copied: of an MN-major matrix, `units` are the
+pieces next to each other along M or N; `flip` has the sign bits of negated elements.  Of A in tensor memory there are the
+words of a row.  Of a sparse A, `places` is a table of its metadata: of each chunk, the distance of the word in bytes times
+8, and which four bits of the word; they take some `columns`.  `filled` is memory for A with its zeros.
 """
 
 from __future__ import annotations
@@ -18,9 +23,9 @@ UNIT = 32  # columns
 CELLS = ("cta", "cells", "ctas", "owners.0", "owners.1")
 OWNERS = COLUMNS // UNIT  # bytes
 PRODUCTS = 16  # plans that a host thread remembers
-OF_MATRIX = ("offsets", "pieces", "last", "base", "mask", "copy", "units")
+OF_MATRIX = ("offsets", "pieces", "last", "base", "mask", "unit", "copy", "units", "flip")
 PRODUCT = (
-    "key", "a", "b", "function", "out", "least", "rows.16", "columns.8", "height", "lanes", "words",
-    *(f"{matrix}.{word}" for matrix in "ab" for word in OF_MATRIX),
+    "key", "a", "b", "function", "out", "least", "rows.16", "columns.8", "height", "lanes", "words", "parts", "part",
+    "kept", "places", "columns", "filled", *(f"{matrix}.{word}" for matrix in "ab" for word in OF_MATRIX),
 )  # fmt: skip
-MOST_PIECES = 512  # of a matrix
+MOST_PIECES = 1024  # of a matrix

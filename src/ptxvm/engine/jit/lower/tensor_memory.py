@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
@@ -22,7 +20,7 @@ from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.tensor_core import Architecture
 from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory as Cells
-from ptxvm.machine.tensor_products import is_plain, product_of
+from ptxvm.machine.tensor_products import product_of
 from ptxvm.machine.window import RANK, Window
 
 WORD = np.dtype(np.uint32)
@@ -67,8 +65,8 @@ class TensorCall:
     def _plan(self, host: Host, machine: Machine, work: Multiply, operands: dict[str, int]) -> None:
         """Remember how compiled code multiplies alike, if the matrices are multiplied where they lie, or K-major copies."""
         idesc = instruction_descriptor(work, operands["idesc"])
-        as_copies = replace(idesc, transposed=(False, False))
-        function = machine.faster.there(product_of(work, idesc)) if is_plain(work, as_copies, operands) else None
+        planned = tensor_plans.can_be_planned(work, idesc, operands)
+        function = machine.faster.there(product_of(work, idesc)) if planned else None
         made = None if function is None else tensor_plans.plan(host, work, function, operands)
         if made is not None:
             host.plan_tables.product(*made)

@@ -11,7 +11,7 @@ from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.operand_room import STEP
-from ptxvm.engine.jit.abi.tensor_record import CELLS, MOST_PIECES, OF_MATRIX, PRODUCT, PRODUCTS
+from ptxvm.engine.jit.abi.tensor_record import CELLS, MOST_PIECES, PRODUCT, PRODUCTS
 from ptxvm.engine.jit.abi.tile_product import HEIGHT, WIDTH, TileFunction
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.ir.runtime import runtime, words_of_plan
@@ -20,6 +20,7 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.shared_matrix import PIECE, Factor
 from ptxvm.isa.tensor_memory import (
     COLUMNS,
+    LANES,
     Commit,
     InstructionDescriptor,
     Load,
@@ -37,9 +38,11 @@ from ptxvm.named_tuple import NamedTuple
 
 START = (1 << 14) - 1  # the bits of a descriptor that say where the matrix begins
 KINDS = ("f16", "tf32", "i8", "f8f6f4")  # whose elements functions for tiles take as they are
-TURNED = {"f16": 2, "i8": 1, "f8f6f4": 1}  # bytes of the elements of which compiled code takes MN-major matrices
-ROW = 2 * PIECE  # bytes of a row of a K-major matrix, along K
-OPERANDS = ("a", "d", "b", "idesc", "enable")
+SIZES = {"f16": 2, "tf32": 4, "i8": 1, "f8f6f4": 1}  # bytes of elements
+ROW = 2 * PIECE  # bytes of a row of a K-major matrix, along K, and of a sparse A as it is stored
+WORD = 32  # bits
+OPERANDS = {"a": u64, "d": u64, "b": u64, "meta": u64, "idesc": u32, "enable": pred}
+MASK = 1 << 39  # of columns that count as zeros: its bit in the descriptor
 
 
 class Quick(NamedTuple):
@@ -122,38 +125,43 @@ def _move(unit: Unit, work: Load | Store) -> str:
 
 def _is_plain(work: Multiply, operands: Sequence[tuple[str, Type]]) -> bool:
     """Are A and B just multiplied, and D is added as it is?"""
-    types = {"a": u64, "d": u64, "b": u64, "idesc": u32, "enable": pred}
     plain = [(name, type) for name, type in operands if not name.startswith("disabled")]
-    changes = work.blocks or work.shifted or work.sparse or work.weights or work.kind not in KINDS
-    return not changes and plain == [(name, types[name]) for name in OPERANDS]
+    changes = work.blocks or work.shifted or work.kind not in KINDS
+    return not changes and plain == [(name, type) for name, type in OPERANDS.items() if work.sparse or name != "meta"]
 
 
 def _kind(work: Multiply) -> int:
-    """The number of a kind and of where A lies, in the upper half of a key, which is not 0."""
-    return (2 * KINDS.index(work.kind) + work.in_tensor_memory + 1) << 32
+    """The number of a kind and of where and how A lies, in the upper half of a key, which is not 0."""
+    number = KINDS.index(work.kind)
+    for each in (work.in_tensor_memory, work.sparse, work.weights):
+        number = 2 * number + each
+    return (number + 1) << 32
 
 
 def _product(at: NodeBuilder, work: Multiply, operands: Sequence[tuple[str, Type]]) -> str:
     unit, masks = at.code.unit, sum(name.startswith("disabled") for name, _ in operands)
-    name = f"ptxvm.tensor.product.{work.kind}.{'memory' if work.in_tensor_memory else 'shared'}.{masks}"
+    marks = "".join(f".{mark}" for mark, there in (("sparse", work.sparse), ("weights", work.weights)) if there)
+    name = f"ptxvm.tensor.product.{work.kind}.{'memory' if work.in_tensor_memory else 'shared'}{marks}.{masks}"
     if name in unit.helpers:
         return name
     unit.declare("llvm.cttz.i32", "i32", "i32", "i1 immarg")
-    turned = _turned(unit, TURNED[work.kind]) if work.kind in TURNED else ""
+    unit.declare("llvm.memcpy.p0.p0.i64", "void", "ptr", "ptr", "i64", "i1 immarg")
+    unit.helper("ptxvm.tensor.flipped", runtime("tensor_copied", piece=PIECE))
     size = at.kernel.shared_size
     named = ("b",) if work.in_tensor_memory else ("a", "b")
     return unit.helper(name, runtime(
         "tensor_product", name=name, kind=_kind(work), words=len(PRODUCT), plans=PRODUCTS, most_pieces=MOST_PIECES,
         tensor_products=offset("tensor_products"), operands="\n".join(_operands(work, operands)),
         fields=words_of_plan(PRODUCT, *PRODUCT[3:]), reach="\n".join(_reach(work, named, size)),
-        of_a="\n".join(_rows_of_a() if work.in_tensor_memory else _pieces("a", "of.a", "of.b", turned)),
-        of_b="\n".join(_pieces("b", "of.b", "multiply", turned)),
+        of_a="\n".join(_rows_of_a() if work.in_tensor_memory else _pieces(unit, "a", ROW, work, "of.a", "fill")),
+        of_b="\n".join(_pieces(unit, "b", ROW << work.sparse, work, "of.b", "all.of.b")),
+        fill="\n".join(_fill(unit, work)),
     ))  # fmt: skip
 
 
 def _operands(work: Multiply, operands: Sequence[tuple[str, Type]]) -> list[str]:
     """Load the operands of the lane; `%masked` says that some lanes of D stay."""
-    lines, masks, short = [], "0", ("a", "d") if work.in_tensor_memory else ("d",)
+    lines, masks, short = [], "0", ("a", "d", "meta") if work.in_tensor_memory else ("d", "meta")
     for number, (name, type) in enumerate(operands):
         llvm = f"i{8 if type is pred else type.bits}"
         lines += [
@@ -194,11 +202,22 @@ def _reach(work: Multiply, named: Sequence[str], size: int) -> list[str]:
             f"  %a.good = and i1 {good}, %a.cells.good",
         ]
         good = "%a.good"
+    if work.sparse:
+        lines += [
+            "  %meta.lane = lshr i32 %meta, 16",
+            "  %meta.column = and i32 %meta, 65535",
+            "  %meta.first = icmp eq i32 %meta.lane, 0",
+            "  %meta.count = trunc i64 %columns to i32",
+            "  %meta.there = call i1 @ptxvm.tensor.allocated(ptr %own, i32 %meta.column, i32 %meta.count)",
+            "  %meta.cells.good = and i1 %meta.first, %meta.there",
+            f"  %meta.good = and i1 {good}, %meta.cells.good",
+        ]
+        good = "%meta.good"
     return [*lines, f"  %good = and i1 {good}, true"]
 
 
-def _pieces(m: str, before: str, after: str, turned: str) -> list[str]:
-    """Fill the table of the addresses of the pieces of a matrix in shared memory; `turned` makes those of a K-major copy."""
+def _pieces(unit: Unit, m: str, row: int, work: Multiply, before: str, after: str) -> list[str]:
+    """Fill the table of the addresses of the pieces of a matrix in shared memory, whose rows along K have so many bytes."""
     words, longs = "<16 x i32>", "<16 x i64>"
 
     def all_of(name: str, value: str, llvm: str = "i32") -> list[str]:
@@ -208,12 +227,13 @@ def _pieces(m: str, before: str, after: str, turned: str) -> list[str]:
             f"  %{m}.{name} = shufflevector {vector} %{m}.{name}.one, {vector} poison, <16 x i32> zeroinitializer",
         ]
 
-    shorts = [f"  %{m}.{word}.short = trunc i64 %{m}.{word} to i32" for word in ("start", "base", "mask")]
+    shorts = [f"  %{m}.{word}.short = trunc i64 %{m}.{word} to i32" for word in ("start", "base", "mask", "unit")]
     return [
         *shorts,
         *all_of("starts", f"%{m}.start.short"),
         *all_of("bases", f"%{m}.base.short"),
         *all_of("masks", f"%{m}.mask.short"),
+        *all_of("by", f"%{m}.unit.short"),
         *all_of("memory", "%shared.address", "i64"),
         f"  %{m}.table.of = inttoptr i64 %{m}.offsets to ptr",
         f"  br label %{m}.piece",
@@ -226,7 +246,7 @@ def _pieces(m: str, before: str, after: str, turned: str) -> list[str]:
         f"  %{m}.line = lshr {words} %{m}.place, splat (i32 7)",
         f"  %{m}.from.base = sub {words} %{m}.line, %{m}.bases",
         f"  %{m}.turn = and {words} %{m}.from.base, %{m}.masks",
-        f"  %{m}.moved = shl {words} %{m}.turn, splat (i32 4)",
+        f"  %{m}.moved = shl {words} %{m}.turn, %{m}.by",
         f"  %{m}.swizzled = xor {words} %{m}.place, %{m}.moved",
         f"  %{m}.wide = zext {words} %{m}.swizzled to {longs}",
         f"  %{m}.address = add {longs} %{m}.wide, %{m}.memory",
@@ -236,41 +256,45 @@ def _pieces(m: str, before: str, after: str, turned: str) -> list[str]:
         f"  %{m}.n.over = icmp uge i64 %{m}.n.more, %{m}.pieces",
         f"  br i1 %{m}.n.over, label %{m}.there, label %{m}.piece",
         f"{m}.there:",
-        *_copied(m, after, turned),
+        f"  %{m}.in.rows = icmp eq i64 %{m}.units, 0",
+        f"  br i1 %{m}.in.rows, label %{m}.k.major, label %{m}.turned",
+        f"{m}.turned:",
+        f"  call void @{_turned(unit, SIZES[work.kind], row)}(ptr %{m}.table, i64 %{m}.pieces, i64 %{m}.units, i64 %{m}.copy)",
+        f"  br label %{m}.k.major",
+        f"{m}.k.major:",
+        *_flipped(m, f"%{m}.pieces", after),
     ]
 
 
-def _copied(m: str, after: str, turned: str) -> list[str]:
-    """Copy an MN-major matrix to a K-major one, and take the addresses of its pieces."""
-    if not turned:
-        return [f"  br label %{after}"]
+def _flipped(m: str, pieces: str, after: str) -> list[str]:
+    """Copy a matrix that is negated, with other signs."""
     return [
-        f"  %{m}.as.it.is = icmp eq i64 %{m}.copy, 0",
-        f"  br i1 %{m}.as.it.is, label %{after}, label %{m}.turned",
-        f"{m}.turned:",
-        f"  call void @{turned}(ptr %{m}.table, i64 %{m}.pieces, i64 %{m}.units, i64 %{m}.copy)",
+        f"  %{m}.as.it.is = icmp eq i64 %{m}.flip, 0",
+        f"  br i1 %{m}.as.it.is, label %{after}, label %{m}.negated",
+        f"{m}.negated:",
+        f"  call void @ptxvm.tensor.flipped(ptr %{m}.table, i64 {pieces}, i64 %{m}.copy, i64 %{m}.flip)",
         f"  br label %{after}",
     ]
 
 
-def _turned(unit: Unit, size: int) -> str:
-    """The function that copies an MN-major matrix, of elements of so many bytes, to a K-major one."""
-    name, count = f"ptxvm.tensor.turned.{size}", PIECE // size
+def _turned(unit: Unit, size: int, row: int) -> str:
+    """The function that copies an MN-major matrix, of elements of so many bytes, to rows of so many bytes along K."""
+    name, count = f"ptxvm.tensor.turned.{size}.{row}", PIECE // size
     elements = [
         f"""\
   %e{n} = extractelement <{count} x i{8 * size}> %held, i64 {n}
-  %to{n} = getelementptr i8, ptr %to, i64 {ROW * n}
+  %to{n} = getelementptr i8, ptr %to, i64 {row * n}
   store i{8 * size} %e{n}, ptr %to{n}, align {size}"""
         for n in range(count)
     ]
     return unit.helper(name, runtime(
-        "tensor_turned", name=name, size=size, count=count, bits=8 * size, rows=ROW * count, piece=PIECE,
+        "tensor_turned", name=name, size=size, count=count, bits=8 * size, rows=row * count, piece=PIECE,
         elements="\n".join(elements),
     ))  # fmt: skip
 
 
 def _rows_of_a() -> list[str]:
-    """Fill the table for A in tensor memory: two pieces of 16 bytes of each row."""
+    """Fill the table for A in tensor memory: two pieces of 16 bytes of each row of a part."""
     return [
         "  %a.column.wide = zext i32 %a.column to i64",
         "  %a.column.bytes = shl i64 %a.column.wide, 2",
@@ -278,7 +302,8 @@ def _rows_of_a() -> list[str]:
         "  br label %a.row",
         "a.row:",
         "  %a.r = phi i64 [ 0, %of.a ], [ %a.r.more, %a.row ]",
-        "  %a.lane.at = getelementptr i32, ptr %lanes.table, i64 %a.r",
+        "  %a.row.of.part = add i64 %a.r, %p.row",
+        "  %a.lane.at = getelementptr i32, ptr %lanes.table, i64 %a.row.of.part",
         "  %a.lane.short = load i32, ptr %a.lane.at, align 4",
         "  %a.lane.wide = zext i32 %a.lane.short to i64",
         "  %a.down = shl i64 %a.lane.wide, 11",
@@ -291,51 +316,155 @@ def _rows_of_a() -> list[str]:
         "  store i64 %a.piece.1, ptr %a.to.1, align 8",
         "  %a.r.more = add i64 %a.r, 1",
         "  %a.r.over = icmp uge i64 %a.r.more, %height",
-        "  br i1 %a.r.over, label %of.b, label %a.row",
+        "  br i1 %a.r.over, label %a.rows.there, label %a.row",
+        "a.rows.there:",
+        "  %a.all = shl i64 %height, 1",
+        *_flipped("a", "%a.all", "fill"),
+    ]
+
+
+def _fill(unit: Unit, work: Multiply) -> list[str]:
+    """Write a sparse A with its zeros."""
+    if not work.sparse:
+        return ["  br label %multiply"]
+    called, chunks = _filled(unit, SIZES[work.kind]), ROW // (2 * min(SIZES[work.kind], 2))  # of a row
+    return [
+        "  %meta.place = zext i32 %meta.column to i64",
+        "  %meta.bytes = shl i64 %meta.place, 2",
+        "  %meta.begin = add i64 %cells, %meta.bytes",
+        f"  %p.bytes = mul i64 %p.row, {4 * chunks}",
+        "  %p.places = add i64 %places, %p.bytes",
+        "  %stored = shl i64 %height, 1",
+        f"  call void @{called}(ptr %a.table, i64 %stored, i64 %meta.begin, i64 %p.places, i64 %filled)",
+        "  br label %multiply",
+    ]
+
+
+def _filled(unit: Unit, size: int) -> str:
+    """The function that writes a sparse A, of elements of so many bytes, with its zeros.
+
+    A chunk has two of four elements, or one of two of four bytes.
+    """
+    name, stored = f"ptxvm.tensor.filled.{size}", 16 if size == 1 else 32
+    count, whole = 8 * PIECE // stored, 2 * stored  # chunks of a piece, and bits of one with its zeros
+    lines = []
+    for n in range(count):
+        lines += [
+            f"  %q{n} = add i64 %first, {n}",
+            f"  %place.at{n} = getelementptr i32, ptr %places.table, i64 %q{n}",
+            f"  %place{n} = load i32, ptr %place.at{n}, align 4",
+            f"  %byte{n} = lshr i32 %place{n}, 3",
+            f"  %byte.wide{n} = zext i32 %byte{n} to i64",
+            f"  %word.place{n} = add i64 %metadata, %byte.wide{n}",
+            f"  %word.at{n} = inttoptr i64 %word.place{n} to ptr",
+            f"  %word{n} = load i32, ptr %word.at{n}, align 4",
+            f"  %nibble{n} = and i32 %place{n}, 7",
+            f"  %down{n} = shl i32 %nibble{n}, 2",
+            f"  %code{n} = lshr i32 %word{n}, %down{n}",
+            f"  %stored{n} = extractelement <{count} x i{stored}> %held, i64 {n}",
+            f"  %wide{n} = zext i{stored} %stored{n} to i{whole}",
+            *_chunk(n, size, whole),
+            f"  %to{n} = getelementptr i{whole}, ptr %whole, i64 %q{n}",
+            f"  store i{whole} %made{n}, ptr %to{n}, align {whole // 8}",
+        ]
+    return unit.helper(name, runtime(
+        "tensor_filled", name=name, count=count, stored=stored, piece=PIECE, chunks="\n".join(lines),
+    ))  # fmt: skip
+
+
+def _chunk(n: int, size: int, whole: int) -> list[str]:
+    """Put the stored elements `%wide` of a chunk where the two lower pairs of bits of `%code` say; the second one prevails."""
+    type, bits = f"i{whole}", 8 * size
+    as_wide = "zext i32 %at{0}.{1} to i64" if whole > WORD else "add i32 %at{0}.{1}, 0"
+    if size == WORD // 8:  # both indices are of the halves of one element
+        return [
+            f"  %half{n} = and i32 %code{n}, 2",
+            f"  %at{n}.0 = shl i32 %half{n}, 4",
+            f"  %up{n}.0 = {as_wide.format(n, 0)}",
+            f"  %made{n} = shl {type} %wide{n}, %up{n}.0",
+        ]
+    step = bits.bit_length() - 1
+    return [
+        f"  %i{n}.0 = and i32 %code{n}, 3",
+        f"  %rest{n} = lshr i32 %code{n}, 2",
+        f"  %i{n}.1 = and i32 %rest{n}, 3",
+        *(f"  %at{n}.{e} = shl i32 %i{n}.{e}, {step}" for e in range(2)),
+        *(f"  %up{n}.{e} = {as_wide.format(n, e)}" for e in range(2)),
+        f"  %e{n}.0 = and {type} %wide{n}, {(1 << bits) - 1}",
+        f"  %e{n}.1 = lshr {type} %wide{n}, {bits}",
+        f"  %put{n}.0 = shl {type} %e{n}.0, %up{n}.0",
+        f"  %put{n}.1 = shl {type} %e{n}.1, %up{n}.1",
+        f"  %hides{n} = shl {type} {(1 << bits) - 1}, %up{n}.1",
+        f"  %shows{n} = xor {type} %hides{n}, -1",
+        f"  %left{n} = and {type} %put{n}.0, %shows{n}",
+        f"  %made{n} = or {type} %left{n}, %put{n}.1",
     ]
 
 
 # ── the host's part ─────────────────────────────────────────────────────────────────────
 
 
-def _can_be_turned(work: Multiply, idesc: InstructionDescriptor) -> bool:
-    """Can compiled code copy what is MN-major?  A in tensor memory has rows, and narrow elements are not alone in a byte."""
-    in_rows = work.in_tensor_memory and idesc.transposed[0]
-    return not in_rows and all(each.bits == 8 * TURNED.get(work.kind, 0) for each in (idesc.a, idesc.b))
+def can_be_planned(work: Multiply, idesc: InstructionDescriptor, operands: Mapping[str, int]) -> bool:
+    """Are A and B just multiplied, where they lie or as copies, and are all cells of D written?
+
+    Elements of less than a byte lie in another way in tensor memory than in shared memory, and are not copied.
+    """
+    narrow = any(each.bits < tensor_products.BYTE for each in (idesc.a, idesc.b))
+    copied = work.in_tensor_memory or work.sparse or any(idesc.transposed + idesc.negated)
+    masks = operands.get("zeros", 0) & MASK or any(operands.get(f"disabled{n}", 0) for n in range(4))
+    turned_rows = work.in_tensor_memory and idesc.transposed[0]
+    return not (work.blocks or work.shifted or operands.get("scale", 0) or masks or (narrow and copied) or turned_rows)
+
+
+def sign_bits(bits: int) -> int:
+    """The sign bits of the elements of eight bytes."""
+    return sum(1 << first + bits - 1 for first in range(0, 64, bits))
 
 
 def plan(
     host: Host, work: Multiply, function: TileFunction, operands: Mapping[str, int]
 ) -> tuple[list[int], list[Array]] | None:
-    """The words of the plan of a product that was done where the matrices lie, and the tables that they name."""
+    """The words of the plan of a product that is done where the matrices lie, or on copies, and the tables that they name."""
     idesc = instruction_descriptor(work, operands["idesc"])
-    if work.kind not in KINDS or idesc.k * max(8, idesc.a.bits) != 2 * 8 * PIECE:
+    if work.kind not in KINDS or idesc.stored * max(8, idesc.a.bits) != 8 * ROW:
         return None
-    lanes = np.ascontiguousarray(tensor_products.lanes_of_rows(work, 0, idesc.m), np.int32)
-    least = least_exponents((idesc.a, idesc.b), idesc.m, idesc.n)
+    halved = tensor_products.half_of_the_lanes(work, idesc.m)
+    parts = 1 if halved else LANES // idesc.m
+    lanes = np.ascontiguousarray(tensor_products.lanes_of_rows(work, 0, idesc.m if halved else LANES), np.int32)
+    least = least_exponents((idesc.a, idesc.b), idesc.m, idesc.n // parts)
     code = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type] # `tile_product.CALL` has made it
     words = {
         "key": operands["idesc"] | _kind(work), "b": operands["b"] & ~START, "function": code,
         "out": host.plan_tables.room.ctypes.data, "least": least.ctypes.data, "rows.16": idesc.m // HEIGHT,
-        "columns.8": idesc.n // WIDTH, "height": idesc.m, "lanes": lanes.ctypes.data, "words": 2 * PIECE // 4,
+        "columns.8": idesc.n // parts // WIDTH, "height": idesc.m, "lanes": lanes.ctypes.data, "words": ROW // 4,
+        "parts": parts, "kept": host.plan_tables.kept.ctypes.data, "filled": host.plan_tables.copies[2].ctypes.data,
     }  # fmt: skip
     tables: list[Array] = [lanes, least]
     matrices = {"b": Factor(0, idesc.n, idesc.k, max(8, idesc.a.bits), idesc.transposed[1])}
     if not work.in_tensor_memory:
         words["a"] = operands["a"] & ~START
-        matrices["a"] = Factor(0, idesc.m, idesc.k, max(8, idesc.a.bits), idesc.transposed[0])
-    if any(idesc.transposed) and not _can_be_turned(work, idesc):
-        return None
+        matrices["a"] = Factor(0, idesc.m, idesc.stored, max(8, idesc.a.bits), idesc.transposed[0])
+    for m, copy, negated in zip("ab", host.plan_tables.copies, idesc.negated, strict=False):
+        words |= {f"{m}.copy": copy.ctypes.data, f"{m}.flip": sign_bits(idesc.a.bits) if negated else 0}
+    if work.sparse:
+        lane, column, place = tensor_products.places_of_metadata(work, 0, idesc)
+        cell = lane * COLUMNS + column + idesc.selector
+        places = np.ascontiguousarray(WORD * cell + place, np.int32)
+        count = idesc.selector + tensor_products.count_of_metadata(idesc)
+        words |= {"places": places.ctypes.data, "columns": count}
+        tables.append(places)
     for m, factor in matrices.items():
         descriptor = shared_descriptor(operands[m])
-        if descriptor.swizzle.atom > 1 or descriptor.absolute:
+        if descriptor.absolute:
             return None
         offsets = shared_matrix.offsets(descriptor, factor).astype(np.int64).ravel()
         table = np.ascontiguousarray(offsets, np.int32)
-        copy, units = (
-            (host.plan_tables.copies["ab".index(m)].ctypes.data, len(table) // idesc.k) if factor.transposed else (0, 0)
-        )
-        of_matrix = table.ctypes.data, len(table), int(offsets.max()), descriptor.base, descriptor.swizzle.mask, copy, units
-        words |= {f"{m}.{word}": each for word, each in zip(OF_MATRIX, of_matrix, strict=True)}
+        of_matrix = {
+            "offsets": table.ctypes.data, "pieces": len(table), "last": int(offsets.max()), "base": descriptor.base,
+            "mask": descriptor.swizzle.mask, "unit": (PIECE * descriptor.swizzle.atom).bit_length() - 1,
+            "units": len(table) // factor.depth if factor.transposed else 0,
+        }  # fmt: skip
+        words |= {f"{m}.{word}": each for word, each in of_matrix.items()}
         tables.append(table)
+    words["part"] = words["b.pieces"] // parts
     return [int(words.get(word) or 0) for word in PRODUCT], tables

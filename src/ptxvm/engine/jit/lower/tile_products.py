@@ -132,9 +132,9 @@ class Tiles:
         )
 
     def there(self, product: Product) -> TileFunction | None:
-        """The function for factors that are read where they lie."""
-        types, depth = (product.a.type, product.b.type), product.a.shape[1]
-        if product.further:
+        """The function for factors that are read where they lie, or for a copy of them; of a sparse A the whole one."""
+        types, depth = (product.a.type, product.b.type), product.b.shape[0]
+        if product.scaling is not None:
             return None
         if product.d.type is s32 or types[0].bits > SMALL:
             return self.function(product, types, depth)

@@ -93,8 +93,13 @@ class PlanTables:
 
     @cached_property
     def copies(self) -> Array:
-        """Memory for K-major copies of A and B: a row for each."""
-        return np.empty((2, MOST_PIECES * PIECE), np.uint8)
+        """Memory for copies of A and B that are K-major and negated, and for a whole A that was sparse: a row for each."""
+        return np.empty((3, MOST_PIECES * PIECE), np.uint8)
+
+    @cached_property
+    def kept(self) -> Array:
+        """Memory for D before a product in several parts."""
+        return np.empty(MOST_ROWS * MOST_COLUMNS, np.uint32)
 
     @cached_property
     def room(self) -> Array:

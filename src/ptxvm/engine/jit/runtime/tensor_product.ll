@@ -61,6 +61,7 @@ $reach
   %all.good = and i1 %d.good, %good
   br i1 %all.good, label %rows, label %leave
 rows:
+  %height.all = mul i64 %height, %parts
   %d.column.wide = zext i32 %d.column to i64
   %d.column.bytes = shl i64 %d.column.wide, 2
   %d.start = add i64 %cells, %d.column.bytes
@@ -78,18 +79,47 @@ row:
   %r.to = getelementptr i64, ptr %d.table, i64 %r
   store <16 x i64> %r.address, ptr %r.to, align 64
   %r.more = add i64 %r, 16
-  %r.over = icmp uge i64 %r.more, %height
-  br i1 %r.over, label %of.a, label %row
-of.a:
-$of_a
+  %r.over = icmp uge i64 %r.more, %height.all
+  br i1 %r.over, label %of.b, label %row
 of.b:
 $of_b
+all.of.b:
+  %row.columns = zext i32 %width to i64
+  %row.bytes = shl i64 %row.columns, 2
+  %several.parts = icmp ugt i64 %parts, 1
+  br i1 %several.parts, label %keep, label %each.part
+keep:
+  call void @ptxvm.tensor.rows(ptr %d.table, i64 %height.all, i64 %row.bytes, i64 %kept, i1 false)
+  br label %each.part
+each.part:
+  %p = phi i64 [ 0, %all.of.b ], [ 0, %keep ], [ %p.more, %multiplied ]
+  %p.row = mul i64 %p, %height
+  br label %of.a
+of.a:
+$of_a
+fill:
+$fill
 multiply:
+  %p.piece = mul i64 %p, %part
+  %b.of.part = getelementptr i64, ptr %b.table, i64 %p.piece
+  %d.of.part = getelementptr i64, ptr %d.table, i64 %p.row
   %function.pointer = inttoptr i64 %function to ptr
   %out.pointer = inttoptr i64 %out to ptr
   %least.pointer = inttoptr i64 %least to ptr
   %tiles.down = trunc i64 %rows.16 to i32
   %counts = zext i8 %enable to i32
-  %done = call i32 %function.pointer(ptr %a.table, ptr %b.table, ptr %d.table, ptr %out.pointer, ptr %least.pointer, i32 %tiles.down, i32 %columns.short, i32 %counts)
-  ret i32 %done
+  %done = call i32 %function.pointer(ptr %a.table, ptr %b.of.part, ptr %d.of.part, ptr %out.pointer, ptr %least.pointer, i32 %tiles.down, i32 %columns.short, i32 %counts)
+  %refused = icmp eq i32 %done, 0
+  br i1 %refused, label %undo, label %multiplied
+multiplied:
+  %p.more = add i64 %p, 1
+  %p.over = icmp uge i64 %p.more, %parts
+  br i1 %p.over, label %whole, label %each.part
+whole:
+  ret i32 1
+undo:
+  br i1 %several.parts, label %back, label %leave
+back:
+  call void @ptxvm.tensor.rows(ptr %d.table, i64 %height.all, i64 %row.bytes, i64 %kept, i1 true)
+  ret i32 0
 }
