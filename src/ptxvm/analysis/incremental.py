@@ -50,6 +50,8 @@ SLICE = 1 << 16
 _WORD = re.compile(r"[%$]?[A-Za-z_$][\w$]*", re.ASCII)
 _PLACE = re.compile(r"\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[^\n]*?(?:inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+))?(?=\s*$)",
                     re.ASCII | re.MULTILINE)  # fmt: skip
+_FUNCTION = re.compile(r"\.func\s*+(?:\([^(){};]*+\)\s*+)?([A-Za-z_$%][\w$]*+)(?P<dot>\.)?", re.ASCII)
+_LINKAGE = re.compile(r"\.(?:extern|visible|weak)\s+(?=\.func\b|[^.\s/])", re.ASCII)
 _REACHES_OUT = re.compile(r"\.(?:func|target|file|alias|extern|visible|weak)\b", re.ASCII)
 
 Key = tuple[object, ...]
@@ -137,7 +139,7 @@ class IncrementalChecker:
             program = bind(outline.module, source, report, target, unread)
         except WholeModule:
             return None
-        if unread.is_entangled or not fits_shared(program, unread.mentioned):
+        if unread.is_entangled or not unread.is_alone or not fits_shared(program, unread.mentioned):
             return None
         validate(program, report)
         report.diagnostics[:0] = near_opcodes(unread.syntax)
@@ -169,6 +171,7 @@ class RememberedBodies(Bodies):
         self.known: list[Diagnostic] = []
         self.looked_at: list[tuple[Key, Function, tree.Unread]] = []
         self.is_entangled = False
+        self.reaching: dict[int, frozenset[str]] = {}  # the names of functions that bodies declare, by the begin of the body
         self._last: tuple[int, Key, LocPlaces] | None = None  # the last key, by the place of its function
         self.room = None if slice is None else Room(slice, self.new_characters())
 
@@ -192,8 +195,11 @@ class RememberedBodies(Bodies):
         """What has to be read of the body; as it is where it was checked earlier."""
         key, places = self.key(binder, function.node.start, body)
         text = str(key[0])
-        if _REACHES_OUT.search(text):
+        reached = reached_by(text)
+        if reached is None:
             self.is_entangled = True
+        elif reached:
+            self.reaching[body.start] = reached
         known = self.checker.bodies.get(key)
         if known is None or (known.diagnostics and known.around != self.around):
             known = self.checker.latest.get(text)
@@ -246,6 +252,18 @@ class RememberedBodies(Bodies):
         named = self.names_in(text) & self.declared_names.keys()
         return (families, *((name, name in program.scope.names, *self.declared_names[name]) for name in sorted(named)))
 
+    @property
+    def is_alone(self) -> bool:
+        """Are the names that bodies declare outside of themselves mentioned nowhere else?"""
+        names = frozenset[str]().union(*self.reaching.values())
+        if len(names) < sum(map(len, self.reaching.values())) or not names.isdisjoint(self.declared_names):
+            return False
+        text, nothing = self.outline.plain.text, frozenset[str]()
+        return not names or all(
+            self.names_in(text[start:end]) & names == self.reaching.get(start, nothing)
+            for start, end in bodies_of(self.outline)
+        )
+
     def mentioned(self, function: Function) -> Iterable[str]:
         """The names of the module that the body of a function may mention, read or not."""
         body = function.node.body
@@ -275,7 +293,8 @@ class RememberedBodies(Bodies):
             own = [each for each in report.diagnostics if body.start <= each.span.start < body.end]
             # Instructions of a second definition are not validated.
             is_second = function.program is None or function.program.made_functions.get(function.name) is not function
-            is_fleeting = is_second or any(mark in each.help for each in own for mark in ELSEWHERE)
+            helps_elsewhere = any(mark in each.help for each in own for mark in ELSEWHERE)
+            is_fleeting = is_second or helps_elsewhere or body.start in self.reaching
             shifted = tuple(relative(each, body.start) for each in own)
             labels = frozenset(function.label_names)
             known = CheckedBody(self.around if own else "", shifted, tuple(function.statics), labels, is_fleeting)
@@ -322,6 +341,29 @@ def places_of(text: str) -> LocPlaces:
             needed.add(inlined)
         own.add((numbers[0], numbers[1], numbers[2]))
     return LocPlaces(frozenset(own), frozenset(needed))
+
+
+def reached_by(text: str) -> frozenset[str] | None:
+    """The functions that a body declares, as where one is typed above others; None where it may reach out otherwise.
+
+    They belong to the module.  Each is mentioned there only: what else the body does, it does without them.
+    """
+    names = set[str]()
+    for found in _REACHES_OUT.finditer(text):
+        function = _FUNCTION.match(text, found.start())
+        if function is None:
+            if found[0] == ".func" or not _LINKAGE.match(text, found.start()):
+                return None
+        elif function["dot"] is None:  # a name with a dot declares nothing
+            if is_repeated(function[1], text):
+                return None
+            names.add(function[1])
+    return frozenset(names)
+
+
+def is_repeated(name: str, text: str) -> bool:
+    """Is a name mentioned more than once?"""
+    return len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", text)) > 1
 
 
 @lru_cache(maxsize=MOST_BODIES)

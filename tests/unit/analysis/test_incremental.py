@@ -124,6 +124,28 @@ def test_edits_are_checked_as_the_whole_module_is(session, rng):
         assert checker.check(Source(text)) == oracle(text), text
 
 
+TYPED = {
+    ".func f(": False, ".func f(.param .u32 x)": False, ".extern .func f": False, ".func": False, ".visible": False,
+    ".weak .func f();": False, ".func twice(": True, ".func f; call f;": True, ".visible .global .u32 v;": True,
+}  # fmt: skip
+"""What is typed in the body of `first`, and is the whole module read for it?"""
+
+
+@pytest.mark.parametrize(("typed", "reads_all"), TYPED.items(), ids=TYPED)
+def test_a_function_that_is_begun_in_a_body_is_read_with_that_alone(typed, reads_all, monkeypatch):
+    """Nothing else mentions `f`; another body declares and calls `twice`."""
+    checker, text = IncrementalChecker(), TEXT.replace("    add.s32 %r2", f"    {typed}\n    add.s32 %r2")
+    checker.check(Source(TEXT))
+    read = []
+    monkeypatch.setattr(incremental, "whole", lambda *of: read.append(of) or whole(*of))
+    for _ in range(2):  # what it declares is declared again
+        assert checker.check(Source(text)) == oracle(text)
+    assert bool(read) is reads_all
+    mentioned = text.replace("shl.b32", "mov.b32 %r1, f; shl.b32")
+    assert checker.check(Source(mentioned)) == oracle(mentioned)
+    assert checker.check(Source(TEXT)) == []
+
+
 def test_each_of_several_equal_calls_is_checked():
     """A call is held against its function when the body was looked through; `twice` has one parameter."""
     wrong = "        call.uni (value), twice, (argument, argument);\n"
