@@ -24,6 +24,8 @@ from ptxvm.syntax.cursor import NAME_START
 from ptxvm.syntax.statements import BLANKS, DECLARATION, DECLARATION_BEGIN
 
 _NAME = re.compile(r"[$_A-Za-z%][\w$]*", re.ASCII)
+_APART = re.compile(r"\S[^;]*?[\s,]\.\w", re.ASCII)
+"""A word with a dot before it that does not begin a statement, as in declarations."""
 _BEGINS = frozenset(".@/*\"'#!&|^~<>=?")
 """What else than a name belongs to nothing above it where it begins a line: the begins of statements, and of none."""
 
@@ -179,7 +181,9 @@ class SparseWalk(BodyCheck):
         would_declare = (
             DECLARATION_BEGIN.match(text, start, end) is not None or DECLARATION.search(text, start, end) is not None
         )
-        if (would_declare and not declares) or (wrong and (declares or not self.has_own_lines(start, end))):
+        # Words like those of a declaration would pass for it where names are looked for (`names_ahead`).
+        looks_so = would_declare or _APART.match(text, start + len(text[start:end]) - len(text[start:end].lstrip(BLANKS)), end)
+        if (looks_so and not declares) or (wrong and (declares or not self.has_own_lines(start, end))):
             raise WholeBody
         if any(span.start >= end for each in wrong for _, span in each.related):  # of a block that goes on below
             raise WholeBody

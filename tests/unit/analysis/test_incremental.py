@@ -343,6 +343,16 @@ def test_thousands_of_lines_without_a_statement_are_passed_over(line):
     assert time.process_time() - begin < 5
 
 
+def test_a_declaration_within_a_wrong_statement_declares_nothing():
+    """It looks like the declaration below, which names the register after its use."""
+    wrong = "$LOOP:\n    add. .reg .b32 temporary;\n    mov.b32 temporary, %r2;\n    .reg .b32 temporary;\n"
+    text = f".version 8.0\n.target sm_90\n.visible .entry first()\n{{\n    .reg .b32 %r<8>;\n{wrong}"
+    for closed in (text, text + "    ret;\n}\n"):
+        found = IncrementalChecker().check(Source(closed))
+        assert "'temporary' is not declared" in [each.message for each in found]
+        assert found == oracle(closed)
+
+
 def slices(checker, text, size):
     """What a check says slice by slice, with the number of bodies that each looks at."""
     source = Source(text)
