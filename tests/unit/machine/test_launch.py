@@ -2,7 +2,6 @@
 
 import ctypes
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.symbols import Variable
-from ptxvm.machine import options
 from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.faults import AccessFault
@@ -31,12 +29,6 @@ def test_extents(given, extent):
     shape = LaunchShape.of(given, given)
     assert (shape.grid, shape.block) == (extent, extent)
     assert shape.ctas == shape.threads == extent[0] * extent[1] * extent[2]
-
-
-def test_a_cluster_of_machines_is_none_of_ctas():
-    client = SimpleNamespace(scheduler=SimpleNamespace(address="tcp://10.0.0.1:8786"))
-    with pytest.raises(TypeError, match=r"ptxvm\.spread\(kernel, .*scheduler=client\.scheduler\.address"):
-        options.cluster(client)
 
 
 @pytest.mark.parametrize(
