@@ -9,7 +9,7 @@ from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.engine.interp.value_text import text as shown
 from ptxvm.playground.requests import RequestError
 from ptxvm.reference.accesses import access_of, place_of
-from ptxvm.reference.drawings import memory_of_access, of_computation, of_lanes
+from ptxvm.reference.drawings import memory_of_access, of_lanes
 from ptxvm.reference.evaluation import BadValue
 from ptxvm.reference.reading import Reading
 from ptxvm.reference.warp import LANE, NotTogether, can_run, lane_values, needed, run
@@ -38,7 +38,6 @@ def in_lanes(reading: Reading, given: Mapping[str, str]) -> dict[str, object]:
     texts = {name: given.get(name, f"{LANE}%2" if type is pred else LANE) for name, type in known.items()}
     inputs = {name: lane_values(text, known[name]) for name, text in texts.items()}
     (step,) = run([reading], inputs)
-    drawn = of_computation(reading, {name: bits[0] for name, bits in inputs.items() if len({*bits}) == 1})
     outputs = [
         {"name": lanes.name, "type": lanes.type.name, "values": [shown(lanes.type, bits) for bits in lanes.bits]}
         for lanes in step.outputs
@@ -46,7 +45,7 @@ def in_lanes(reading: Reading, given: Mapping[str, str]) -> dict[str, object]:
     return {
         "inputs": [(name, known[name].name, text) for name, text in texts.items()],
         "outputs": outputs,
-        "pictures": [*drawn, *of_lanes([reading], inputs, [step])],
+        "pictures": of_lanes([reading], inputs, [step]),
     }
 
 

@@ -42,7 +42,7 @@ def of_computation(reading: Reading, inputs: Mapping[str, int]) -> list[str]:
 
 
 def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]], steps: Sequence[WarpStep]) -> list[str]:
-    """What a warp does: the registers of its lanes, the fragments of matrices, and the memory that it accesses."""
+    """What a warp does: the fragments of matrices, what a lane computes where all compute the same, registers, and memory."""
     drawn = [
         matrix_of_fragment(matrix_of(reading.decoded, operand), fragment)
         for reading in readings
