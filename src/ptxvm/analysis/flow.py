@@ -108,6 +108,13 @@ def variables_in(node: tree.Operand, bound: Bound) -> Iterator[Variable]:
             yield symbol
 
 
+def value_registers(bound: Bound) -> Iterator[Register]:
+    """The registers that an instruction reads as values, and not as addresses that it accesses."""
+    for name, node in bound.operands.items():
+        if (name in bound.i.of.sources or bound.calls) and not isinstance(node, tree.Address):
+            yield from registers_in(node, bound)
+
+
 def address_registers(bound: Bound) -> Iterator[Register]:
     """The registers of the addresses that an instruction accesses."""
     for operand in bound.node.operands:

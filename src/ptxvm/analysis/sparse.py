@@ -182,7 +182,7 @@ class SparseWalk(BodyCheck):
             DECLARATION_BEGIN.match(text, start, end) is not None or DECLARATION.search(text, start, end) is not None
         )
         # Words like those of a declaration would pass for it where names are looked for (`names_ahead`).
-        looks_so = would_declare or _APART.match(text, start + len(text[start:end]) - len(text[start:end].lstrip(BLANKS)), end)
+        looks_so = would_declare or _APART.match(text, first_character(text, start, end), end)
         if (looks_so and not declares) or (wrong and (declares or not self.has_own_lines(start, end))):
             raise WholeBody
         if any(span.start >= end for each in wrong for _, span in each.related):  # of a block that goes on below
@@ -206,7 +206,7 @@ class SparseWalk(BodyCheck):
     def has_own_lines(self, start: int, end: int) -> bool:
         """Has a statement its lines for itself?  Then the reader goes on behind it, whatever is wrong with it."""
         text = self.outline.plain.text
-        first = end - len(text[start:end].lstrip(BLANKS))
+        first = first_character(text, start, end)
         line_start, line_end = text.rfind("\n", 0, first) + 1, text.find("\n", end)
         around = text[line_start:first] + text[end : line_end if line_end >= 0 else len(text)]
         return not around.strip(BLANKS) and (text[first] in NAME_START or text[first] in _BEGINS)
@@ -214,3 +214,8 @@ class SparseWalk(BodyCheck):
     def _add(self, statement: tree.Statement) -> None:
         self.blocks[-1].statements.append(statement)
         self._has_kept = True
+
+
+def first_character(text: str, start: int, end: int) -> int:
+    """Where a statement begins behind blanks."""
+    return end - len(text[start:end].lstrip(BLANKS))

@@ -8,15 +8,14 @@ CTA and a call counts as one cell, which is tainted by what is stored there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import address_registers, registers_in
+from ptxvm.analysis.flow import address_registers, value_registers
 from ptxvm.analysis.outputs import WORD, loaded, reaches_memory, written
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register, Variable
-from ptxvm.syntax import tree
 
 OWN = frozenset({Space.SHARED, Space.LOCAL, Space.PARAM})  # memory of a CTA, a thread or a call
 OF_MODULE = frozenset({Space.GLOBAL, Space.CONST})
@@ -60,7 +59,9 @@ class Taint:
             self.memory |= tainted and (bound.calls or self._stays(bound))
             if self.memory if bound.calls else self._makes_address(bound, tainted=tainted):
                 self._add(results(bound))
-            if bound.summary.generic_of in OWN or (not reaches_memory(bound) and not self.own.isdisjoint(values(bound))):
+            if bound.summary.generic_of in OWN or (
+                not reaches_memory(bound) and not self.own.isdisjoint(value_registers(bound))
+            ):
                 self.own.update(written(bound))
         self.memory |= not self.registers.isdisjoint(each for each in signature.results if isinstance(each, Register))
 
@@ -77,7 +78,7 @@ class Taint:
 
     def _uses_address(self, bound: Bound) -> bool:
         """Is an operand, other than the address that it accesses, made of an address?"""
-        return not self.registers.isdisjoint(values(bound))
+        return not self.registers.isdisjoint(value_registers(bound))
 
     def _makes_address(self, bound: Bound, *, tainted: bool) -> bool:
         """Are the results of an instruction made of an address?"""
@@ -90,13 +91,6 @@ class Taint:
     def _add(self, registers: Iterable[Register]) -> None:
         """Take registers in, but for predicates, which hold no address."""
         self.registers.update(each for each in registers if each.type.bits > 1)
-
-
-def values(bound: Bound) -> Iterator[Register]:
-    """The registers that an instruction reads as values, and not as addresses that it accesses."""
-    for name, node in bound.operands.items():
-        if (name in bound.i.of.sources or bound.calls) and not isinstance(node, tree.Address):
-            yield from registers_in(node, bound)
 
 
 def results(bound: Bound) -> list[Register]:

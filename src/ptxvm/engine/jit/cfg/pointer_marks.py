@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import registers_in, variables_in
+from ptxvm.analysis.flow import registers_in, value_registers, variables_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.provenance import (
     ALLOCATOR,
@@ -85,7 +85,7 @@ def _bounded(every: Mapping[Function, Provenance], search: _Search, stored: set[
         certain |= found.certain
         for bound in found.several:
             pointer = _pointer(bound)
-            sources = search.sources(Place(function, pointer)) if pointer is not None and _can_be_marked(pointer) else None
+            sources = search.sources(Place(function, pointer)) if pointer is not None else None
             if pointer is None or sources is None:
                 several.append(bound)
                 continue
@@ -104,7 +104,7 @@ def _bounded(every: Mapping[Function, Provenance], search: _Search, stored: set[
 
 
 def _pointer(bound: Bound) -> Register | None:
-    """The register with the address of an access, alone or with an offset; None where it has several, or another kind."""
+    """The register of an access with its address, alone or with an offset; None where it has several, or one without a mark."""
     places = [node for node in bound.operands.values() if isinstance(node, tree.Address)]
     if len(places) != 1 or len(places[0].items) != 1:
         return None
@@ -112,7 +112,7 @@ def _pointer(bound: Bound) -> Register | None:
     while isinstance(node, tree.Binary) and node.op in ("+", "-"):
         node = node.left
     found = bound.scope.find(node.text) if isinstance(node, tree.Name) else None
-    return found if isinstance(found, Register) else None
+    return found if isinstance(found, Register) and _can_be_marked(found) else None
 
 
 class _Search:
@@ -173,7 +173,7 @@ class _Search:
                 values = [node for node in nodes if not isinstance(node, tree.Address)]
                 if any(variable.space in SPACES for node in values for variable in variables_in(node, bound)):
                     return None
-                for register in (each for node in values for each in registers_in(node, bound)):
+                for register in value_registers(bound):
                     if register in found.followed and register.type.bits >= WORD:
                         sources = self.sources(Place(function, register))
                         if sources is None:

@@ -16,7 +16,6 @@ from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
-from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies
 from ptxvm.engine.jit.node.port import Port
@@ -45,7 +44,7 @@ class Tasks(Port):
             return
         source_size = source_size.to(u32)
         whole, none = source_size.compare("ge", source_size.lift(count * WORD)), source_size.eq(0)
-        barrier_epochs.suspect_if(self.at, (~(whole | none)).raw)
+        self.at.suspect_if((~(whole | none)).raw)
         self.at.refuse(self.bound, ~(whole | none), PartialCopy(count * WORD),
                        [(u64, target.raw), (u64, source.raw), (u32, source_size.raw)])  # fmt: skip
         with self.at.among(whole.raw):

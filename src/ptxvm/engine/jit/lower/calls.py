@@ -20,7 +20,7 @@ from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.cfg import call_stack
 from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.ir.lane_values import Affine
-from ptxvm.engine.jit.memory import barrier_epochs, local_marks
+from ptxvm.engine.jit.memory import local_marks
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.node import marked_values, stack
 from ptxvm.engine.jit.node.node import NodeBuilder
@@ -270,7 +270,7 @@ def library(
         return
     at.needs_local()
     if at.kernel.marks_local:  # it may read bytes of local memory that have no value
-        barrier_epochs.suspect_if(at, at.alg.const(pred, 1))
+        at.suspect_if(at.alg.const(pred, 1))
     inputs = []
     for formal, node in zip(function.signature.parameters, arguments, strict=False):
         held = actual_value(at, bound, at.node.frame, node, formal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from ptxvm.algebra.types import pred, u32
+from ptxvm.algebra.types import u32
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
@@ -153,11 +153,11 @@ def lanes_meet(at: NodeBuilder, members: Raw | None, *, whole: bool = False) -> 
         there = Affine(code.emit(f"select i1 {last}, i32 {(1 << rest) - 1}, i32 -1"))
     named, here = at.alg.integer("and", u32, members, there), at.active_raw()
     if isinstance(members, Affine) and not members.terms:
-        suspect_if(at, at.alg.compare("ne", u32, named, here))
+        at.suspect_if(at.alg.compare("ne", u32, named, here))
         return
     # Masks may be of parts of the warp: each names lanes that are here, the lane itself among them.
     absent = at.alg.integer("and", u32, named, at.alg.integer("xor", u32, here, Affine(ALL)))
-    suspect_if(at, at.alg.compare("ne", u32, absent, Affine(0)))
+    at.suspect_if(at.alg.compare("ne", u32, absent, Affine(0)))
     lanes_meant(at, lane_numbers(at.alg.width), members)
 
 
@@ -168,19 +168,7 @@ def lanes_meant(at: NodeBuilder, lane: Raw, members: Raw) -> None:
     bit = at.alg.integer(
         "and", u32, at.alg.integer("shr", u32, members, at.alg.integer("and", u32, lane, Affine(31))), Affine(1)
     )
-    suspect_if(at, at.alg.compare("eq", u32, bit, Affine(0)))
-
-
-def suspect_if(at: NodeBuilder, wrong: Raw) -> None:
-    """Suspect the warp, in instrumented code, if a predicate holds in an active lane."""
-    if at.kernel.shadow is None or (isinstance(wrong, Affine) and wrong.constant == 0):
-        return
-    code, good, lanes = at.code, at.code.label(), at.active_vector()
-    bits = code.mask_bits(at.alg.vector(pred, wrong))
-    if lanes is not None:
-        bits = code.emit(f"and i{code.width} {bits}, {code.mask_bits(lanes)}")
-    code.branch(code.emit(f"icmp eq i{code.width} {bits}, 0"), good, "suspect", likely=True)
-    code.block(good)
+    at.suspect_if(at.alg.compare("eq", u32, bit, Affine(0)))
 
 
 def suspect(kernel: KernelContext) -> list[str]:

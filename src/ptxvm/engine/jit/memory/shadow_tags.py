@@ -337,7 +337,8 @@ class ShadowCheck(TagCheck):
         if marker:
             other = code.emit(f"icmp ne {llvm} {read}, {self.every(count, marker)}")
             unordered, readers = self.both(count, unordered, other), self.both(count, readers, other)
-        unsettled = self.both(count, other, self.order.unsettled(count, wrote)) if of_warp else ""
+        unsettled = self.order.unsettled(count, wrote)
+        unsettled = unsettled and self.both(count, other, unsettled)
         if access.verb is Verb.READ and (unsettled or isinstance(self.order, FenceOrder)):
             mask = self._weak_reads(cells, (wrote, read), unsettled or self._plain(wrote, low))
         for wrong in (unordered, readers):

@@ -15,10 +15,10 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.jit.cfg.nodes import Frame
 from ptxvm.engine.jit.ir.lane_values import Raw
-from ptxvm.engine.jit.memory import barrier_epochs
+from ptxvm.engine.jit.memory import variable_bounds
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.node import marked_values, stack
-from ptxvm.engine.jit.node.marked_values import IN_LOCAL, LOST, NUMBER
+from ptxvm.engine.jit.node.marked_values import IN_LOCAL, NUMBER
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.register_shapes import Key
 from ptxvm.isa.effects import Access, Verb
@@ -33,24 +33,16 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, access: Access,
     if bound not in bounded.stores or not bounded.spaces:
         return
     for value, mark in marked_values.stored_by(at, bound):
-        real = mark.compare("gt", mark.lift(LOST))
+        real = marked_values.is_pointer(mark)
         if value.type.bits < u64.bits or access.verb is not Verb.WRITE:
-            barrier_epochs.suspect_if(at, real.raw)
+            at.suspect_if(real.raw)
             continue
         local = (mark & IN_LOCAL).ne(0)
-        begin, end = mark & (IN_LOCAL - 1), mark >> marked_values.END
-        first = _offset(at, addressing, value.to(u64), local)
+        begin, end = marked_values.extent(mark)
+        first = variable_bounds.window_offset(at, addressing, value.to(u64), local)
         inside = first.compare("ge", begin) & first.compare("lt", end)
         good = inside & (~local | _outlives(at, addressing, bound, space, raw, begin))
-        barrier_epochs.suspect_if(at, (real & ~good).raw)
-
-
-def _offset(at: NodeBuilder, addressing: Addressing, value: Value, local: Value) -> Value:
-    """How far an address lies behind the start of its window."""
-    bases = {each: Value(at.alg, u64, addressing.base(each)) for each in at.kernel.graph.bounded.spaces}
-    if len(bases) == 1:
-        return value - next(iter(bases.values()))
-    return value - select(local, bases[Space.LOCAL], bases[Space.SHARED])
+        at.suspect_if((real & ~good).raw)
 
 
 def _outlives(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, raw: Raw, begin: Value) -> Value:
@@ -99,12 +91,12 @@ def _into(at: NodeBuilder, value: Value, none: Value) -> Value:
             at.needs_local()
         offset = value - Value(at.alg, u64, addressing.base(variable.space))
         whole = marked_values.of_variable(at, variable, frame)
-        begin, end = whole & (IN_LOCAL - 1), whole >> marked_values.END
+        begin, end = marked_values.extent(whole)
         mark = select(offset.compare("ge", begin) & offset.compare("lt", end), whole, mark)
     if unknown:  # the variables of callers, of which only they know where these are
         at.needs_local()
         offset = value - Value(at.alg, u64, addressing.base(Space.LOCAL))
-        barrier_epochs.suspect_if(at, (offset.compare("lt", offset.lift(at.kernel.stack_size)) & mark.eq(NUMBER)).raw)
+        at.suspect_if((offset.compare("lt", offset.lift(at.kernel.stack_size)) & mark.eq(NUMBER)).raw)
     return mark
 
 

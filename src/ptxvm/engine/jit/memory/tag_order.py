@@ -81,8 +81,11 @@ class TagOrder(CellVectors, ABC):
         return ""
 
     def unsettled(self, count: int, wrote: str) -> str:
-        """Does a tag mean a write that some warp does not know?  Behind a strong access its tag would be missed."""
-        return self.every(count, "false", "i1")
+        """Does a tag mean a write that some warp does not know?  Behind a strong access its tag would be missed.
+
+        Empty where there is no such write.
+        """
+        return ""
 
     def strong_unordered(self, count: int, wrote: str, *, own: str, within: bool) -> str:
         """Does a tag mean a write that is not ordered before this strong access?

@@ -11,7 +11,6 @@ from ptxvm.algebra.value import Value, select
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.provenance import SPACES
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
-from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets
 from ptxvm.engine.jit.node import marked_values, stack
@@ -87,22 +86,26 @@ def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, r
 
 def _check_mark(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, raw: Raw, size: int) -> None:
     """Suspect an access that leaves the variable that the mark of its pointer tells of."""
-    mark, spaces = marked_values.of_access(at, bound), sorted(at.kernel.graph.bounded.spaces)
-    if mark is None or not spaces or space not in (Space.GENERIC, *SPACES):
+    mark = marked_values.of_access(at, bound)
+    if mark is None or not at.kernel.graph.bounded.spaces or space not in (Space.GENERIC, *SPACES):
         return
     own = (mark & marked_values.IN_LOCAL).ne(0)
     if space is Space.GENERIC:
-        bases: list[Value] = [Value(at.alg, u64, addressing.base(each)) for each in spaces]
-        base = bases[0] if len(bases) == 1 else select(own, *bases)
-        first: Value = Value(at.alg, u64, raw) - base
+        first = window_offset(at, addressing, Value(at.alg, u64, raw), own)
         good = first <= OFFSETS
     else:
         first = Value(at.alg, u64, at.alg.cast("resize", u32, u64, at.alg.cast("resize", u64, u32, raw, "rn"), "rn"))
         good = own if space is Space.LOCAL else ~own
-    begin, end = mark & (marked_values.IN_LOCAL - 1), mark >> marked_values.END
+    begin, end = marked_values.extent(mark)
     within = good & first.compare("ge", begin) & (first + size).compare("le", end)
     free = mark.eq(marked_values.NUMBER) | mark.eq(marked_values.LOST)
-    barrier_epochs.suspect_if(at, (~(within | free)).raw)
+    at.suspect_if((~(within | free)).raw)
+
+
+def window_offset(at: NodeBuilder, addressing: Addressing, address: Value, own: Value) -> Value:
+    """How far a generic address lies behind the start of its window: that of the thread's `own` memory, or of shared memory."""
+    bases: list[Value] = [Value(at.alg, u64, addressing.base(each)) for each in sorted(at.kernel.graph.bounded.spaces)]
+    return address - (bases[0] if len(bases) == 1 else select(own, *bases))
 
 
 def _inside(at: NodeBuilder, type: Type, offset: Raw, begin: int, last: int) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.algebra.value import Algebra, Rounding, Value, select
-from ptxvm.analysis.flow import registers_in, variables_in
+from ptxvm.analysis.flow import registers_in, value_registers, variables_in
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.provenance import SPACES, WORD, reaches_memory, written
 from ptxvm.analysis.symbols import Register, Variable
@@ -130,13 +130,13 @@ class MarkedValues:
 
     def results(self) -> dict[Key, Value]:
         """The marks of its results, by the keys of their registers; nothing where these need no mark, or memory has them."""
-        keys = [self.at.key(each)[0] for each in written(self.bound)]
-        loads = self.bound in self.at.kernel.graph.bounded.loads
         if self.bound.calls:
             return {}
-        if not self.at.kernel.graph.bounded.parts.isdisjoint(written(self.bound)):
+        registers, bounded = written(self.bound), self.at.kernel.graph.bounded
+        if not bounded.parts.isdisjoint(registers):
             self._suspect_any(self._sources())
-        if loads or self.marks.keys().isdisjoint(keys):
+        keys = [self.at.key(each)[0] for each in registers]
+        if self.bound in bounded.loads or self.marks.keys().isdisjoint(keys):
             return {}
         i, none = self.bound.i, Value(self.at.alg, u64, self.at.alg.const(u64, NUMBER))
         if reaches_memory(self.bound):
@@ -159,12 +159,8 @@ class MarkedValues:
 
     def _suspect_any(self, marks: Iterable[Value]) -> None:
         """Suspect pointers that lanes exchange, or that go where there are no marks."""
-        at, code, lanes = self.at, self.at.code, self.at.active_vector()
         for mark in marks:
-            found = code.mask_bits(at.alg.vector(pred, mark.compare("gt", mark.lift(LOST)).raw))
-            if lanes is not None:
-                found = code.emit(f"and i{at.width} {found}, {code.mask_bits(lanes)}")
-            at.suspect_where(code.emit(f"icmp ne i{at.width} {found}, 0"))
+            self.at.suspect_if(is_pointer(mark).raw)
 
     def _computed(self) -> Iterator[Value | None]:
         """The marks of what it computes from its operands."""
@@ -225,10 +221,19 @@ def of_access(at: NodeBuilder, bound: Bound) -> Value | None:
     return at.slot((at.kernel.graph.marks[at.key(pointer)[0]], 0), u64) if pointer is not None else None
 
 
+def is_pointer(mark: Value) -> Value:
+    """Is a mark that of an address of a variable?"""
+    return mark.compare("gt", mark.lift(LOST))
+
+
+def extent(mark: Value) -> tuple[Value, Value]:
+    """Where the variable of a mark begins and ends in its window."""
+    return mark & (IN_LOCAL - 1), mark >> END
+
+
 def stored_by(at: NodeBuilder, bound: Bound) -> Iterator[tuple[Value, Value]]:
     """The values that an instruction stores which may be pointers, and their marks."""
-    nodes = [bound.operands[name] for name in bound.i.of.sources if name in bound.operands]
-    for register in (each for node in nodes if not isinstance(node, tree.Address) for each in registers_in(node, bound)):
+    for register in value_registers(bound):
         key, marks = at.key(register)[0], at.kernel.graph.marks
         if key in marks:
             yield at.slot((key, 0), register.type), at.slot((marks[key], 0), u64)

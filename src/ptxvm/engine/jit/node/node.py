@@ -242,6 +242,16 @@ class NodeBuilder(operands.Operands):
         self.code.branch(wrong, "suspect", good, likely=False)
         self.code.block(good)
 
+    def suspect_if(self, wrong: Raw) -> None:
+        """Suspect the warp, in instrumented code, if a predicate holds in an active lane."""
+        if self.kernel.shadow is None or (isinstance(wrong, Affine) and wrong.constant == 0):
+            return
+        code, lanes = self.code, self.active_vector()
+        bits = code.mask_bits(self.alg.vector(pred, wrong))
+        if lanes is not None:
+            bits = code.emit(f"and i{code.width} {bits}, {code.mask_bits(lanes)}")
+        self.suspect_where(code.emit(f"icmp ne i{code.width} {bits}, 0"))
+
     # ── services ────────────────────────────────────────────────────────────────────────
 
     def buffer(self, llvm: str, number: int) -> str:
