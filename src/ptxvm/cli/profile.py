@@ -142,6 +142,9 @@ def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:
         )
     yield from rest(profile)
     yield "occupancy", occupancy(profile, card)
+    if profile.waits:
+        ends = ", ".join(map(str, profile.waits))
+        yield "chance", f"how often loops go round that wait for other threads: they end at line {ends}"
     why = f": compiled code does not count {profile.uncounted}" if profile.uncounted else ""
     yield "engine", f"{profile.engine}{why}"
 

@@ -8,7 +8,8 @@ polls if the function that it calls does; it loads weakly if that function loads
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from weakref import WeakKeyDictionary
 
 from ptxvm.algebra.state_space import Space
@@ -23,6 +24,7 @@ from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
 FOUND: WeakKeyDictionary[Image, dict[Function, frozenset[Bound]]] = WeakKeyDictionary()  # the answers for kernels
+INNERMOST: WeakKeyDictionary[Image, dict[Function, frozenset[Bound]]] = WeakKeyDictionary()
 STEADY = frozenset({Space.PARAM, Space.CONST, Space.TEXTURE})  # spaces that no thread writes while the kernel runs
 PRIVATE = STEADY | {Space.LOCAL}
 
@@ -44,6 +46,25 @@ def spins(image: Image, kernel: Function) -> frozenset[Bound]:
     if kernel not in found:
         found[kernel] = _find(image, kernel)
     return found[kernel]
+
+
+def innermost(image: Image, kernel: Function) -> frozenset[Bound]:
+    """Of the branches at the ends of spin loops those around which no other one goes back: where threads wait.
+
+    Profiles ask for it after each launch, so the answer is remembered.
+    """
+    found = INNERMOST.setdefault(image, {})
+    if kernel not in found:
+        ends = spins(image, kernel)
+        found[kernel] = frozenset(chain.from_iterable(_innermost(f.instructions, ends) for f in called(image, kernel) if ends))
+    return found[kernel]
+
+
+def _innermost(code: list[Bound], ends: frozenset[Bound]) -> Iterator[Bound]:
+    spinning = [each for each in loops(code) if code[each[1]] in ends]
+    for first, last in spinning:
+        if not any(first <= begin and end < last for begin, end in spinning):
+            yield code[last]
 
 
 def _find(image: Image, kernel: Function) -> frozenset[Bound]:

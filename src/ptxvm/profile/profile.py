@@ -52,7 +52,8 @@ class Profile(Measured):
 
     `instructions` has the counts of each instruction that was executed.
     `shared_bytes` is the shared memory of a CTA.  `engine` is the engine that counted, "jit" or "interp"; `uncounted` names
-    what compiled code does not count, where that is why the interpreter did.
+    what compiled code does not count, where that is why the interpreter did.  `spinning` are the branches at the ends of loops
+    that wait for other threads.
     """
 
     kernel: str
@@ -62,6 +63,12 @@ class Profile(Measured):
     instructions: Mapping[Bound, Counts] = field(repr=False, compare=False)
     engine: str = "jit"
     uncounted: str = ""
+    spinning: Collection[Bound] = field(default=(), repr=False, compare=False)
+
+    @cached_property
+    def waits(self) -> list[int]:
+        """The lines at the ends of loops that waited for other threads: how often these go round is chance."""
+        return sorted({bound.line for bound in self.spinning if bound in self.instructions})
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -103,6 +110,7 @@ class Profile(Measured):
             "block": list(self.block),
             "shared_bytes": self.shared_bytes,
             "engine": self.engine,
+            "waits": self.waits,
             "metrics": self.metrics,
             "kinds": {name: present(measured) for name, measured in self.kinds.items()},
             "lines": [
@@ -116,10 +124,11 @@ class Profile(Measured):
 
 
 def profile(
-    kernel: str, grid: Extent, block: Extent, shared_bytes: int, instructions: Mapping[Bound, Counts]
+    kernel: str, grid: Extent, block: Extent, shared_bytes: int, instructions: Mapping[Bound, Counts],
+    spinning: Collection[Bound] = (),
 ) -> Profile:  # fmt: skip
     """The profile of a launch, of the counts of each instruction; what it says is computed when it is asked for."""
-    return Profile(ByName(instructions.values()), kernel, grid, block, shared_bytes, instructions)
+    return Profile(ByName(instructions.values()), kernel, grid, block, shared_bytes, instructions, spinning=spinning)
 
 
 def line(file: str, number: int, bounds: list[Bound], instructions: Mapping[Bound, Counts]) -> Line:

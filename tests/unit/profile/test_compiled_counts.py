@@ -364,8 +364,6 @@ def test_warps_that_meet_at_a_barrier_of_their_own():
 
 @pytest.mark.parametrize(("body", "said"), [
     ("{ .param .b64 p; .param .b64 q; .param .b32 r; call (r), vprintf, (p, q); }", "calls of 'vprintf'"),
-    ("LOOP: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra LOOP;",
-     "a loop that waits for other threads"),
 ])  # fmt: skip
 def test_what_compiled_code_does_not_count_is_named(body, said):
     text = (f"{HEAD}.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
@@ -437,3 +435,31 @@ def test_the_words_of_a_launch_are_zero_and_lie_in_small_pages():
             assert re.search(r"^VmFlags:.*\bnh\b", mapping, re.MULTILINE)  # no huge pages
             return
     raise AssertionError("the words are not mapped")
+
+
+LOCK = """
+    ld.param.u64 %rd1, [out]; mov.u32 %r5, 3;
+AGAIN:
+LOCK:
+    atom.acquire.gpu.global.cas.b32 %r1, [%rd1], 0, 1;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra LOCK;
+    ld.global.u32 %r2, [%rd1+4]; add.u32 %r2, %r2, 1; st.global.u32 [%rd1+4], %r2;
+    atom.release.gpu.global.exch.b32 %r1, [%rd1], 0;
+    sub.u32 %r5, %r5, 1; setp.ne.u32 %p2, %r5, 0;
+    @%p2 bra AGAIN;
+"""
+
+
+@pytest.mark.parametrize("engine", ["jit", "interp"])
+@pytest.mark.parametrize(("grid", "block"), [(1, 32), (2, 9)])
+def test_lanes_leave_a_lock_once_however_often_they_try(grid, block, engine):
+    memory = np.zeros(2, np.uint32)
+    found = kernel(LOCK, ".param .u64 out").launch(grid, block, [memory], engine=engine, profile=True).profile
+    by_text, threads = {line.text: line for line in found.lines}, grid * block
+    tries, again = by_text["@%p1 bra LOCK;"], by_text["@%p2 bra AGAIN;"]
+    assert memory.tolist() == [0, 3 * threads]
+    assert tries["thread_inst_executed"] - tries["thread_inst_executed_true"] == 3 * threads
+    assert again["thread_inst_executed"] == found["global_load_bytes"] // 4 == 3 * threads
+    assert by_text["atom.acquire.gpu.global.cas.b32 %r1, [%rd1], 0, 1;"]["atomic_operations"] == tries["thread_inst_executed"]
+    assert found.waits == [tries.number]

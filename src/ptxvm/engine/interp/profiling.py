@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine import spin_loops
 from ptxvm.engine.interp.instrumented import Counting, InstrumentedInterpreter
 from ptxvm.engine.launch import launch
 from ptxvm.machine.image import Image
@@ -27,7 +28,8 @@ def profile_of(
     image: Image, kernel: Function, options: LaunchOptions, done: LaunchResult, counts: Mapping[Bound, Counts]
 ) -> Profile:
     """The profile of a launch, of the counts of its instructions."""
-    return profile(kernel.name, done.grid, done.block, image.shared_size(kernel, options.shared), counts)
+    shared, spinning = image.shared_size(kernel, options.shared), spin_loops.innermost(image, image.resolve(kernel))
+    return profile(kernel.name, done.grid, done.block, shared, counts, spinning)
 
 
 __all__ = ["profile_of", "profiled"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.cfg import requirements
 from ptxvm.machine.image import Image
@@ -25,8 +24,6 @@ def uncounted(image: Image, kernel: Function) -> str:
         return "addresses of 32 bits"
     if requirements.clusters(image, kernel):
         return "clusters of CTAs"
-    if spin_loops.spins(image, kernel):
-        return "a loop that waits for other threads"
     instructions = (bound for function in called(image, kernel) for bound in function.instructions)
     return next(filter(None, map(_uncounted, instructions)), "")
 

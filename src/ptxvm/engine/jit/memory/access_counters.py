@@ -29,7 +29,8 @@ from ptxvm.engine.jit.abi.counter_rows import (
     row_weights,
 )
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, sums, text, wrapped
-from ptxvm.engine.jit.memory import remembered_patterns
+from ptxvm.engine.jit.memory import monotone_requests, remembered_patterns
+from ptxvm.engine.jit.memory.monotone_requests import Monotone, first_address, monotone
 from ptxvm.engine.jit.memory.remembered_patterns import Shape
 from ptxvm.engine.jit.memory.request_batches import Request, key_words
 from ptxvm.engine.jit.memory.request_places import keeper
@@ -246,19 +247,63 @@ class AccessCounters:
         if self.access.space is Space.SHARED:
             offsets = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
             self._each_warp(offsets, "i32", lanes)
+        elif isinstance(raw, Affine) and (found := self._monotone(raw)):
+            self._in_order(raw, found, lanes)
         else:
             self._each_warp(self.alg.vector(u64, raw), "i64", lanes)
 
+    @property
+    def _request(self) -> Request:
+        return Request(self.access.space, self.access.verb, self.access.size)
+
+    @property
+    def _place(self) -> str:
+        """The address of the place that the access met last."""
+        return self.events.word(self.events.words.take(("place", self.access), ROW))
+
+    def _monotone(self, raw: Affine) -> list[Monotone]:
+        """The requests of the warps, if all have their lanes in order."""
+        found = [monotone(raw, self._request, n) for n in self.code.active_warps()]
+        return [] if None in found else [each for each in found if each is not None]
+
+    def _in_order(self, raw: Affine, found: list[Monotone], lanes: str | None) -> None:
+        """Count the active lanes, which are in order; in a batch, where some may be in another allocation than before."""
+        code, batches = self.code, self._batches(len(found))
+        rows = self.events.pointer(self.row, self._held)
+        for n, each in enumerate(found):
+            mask, first = self._mask(lanes, n), first_address(code, raw, n)
+            function, pointers = monotone_requests.counter(code.unit, each), (("ptr", self._place), ("ptr", rows))
+            counted = code.call("i1", function, *pointers, ("i64", first), ("i32", mask), pure=False)
+            other, onward = code.label(), code.label()
+            code.branch(counted, onward, other, likely=True)
+            with code.scope():
+                code.block(other)
+                self._keep(n, self.alg.vector(u64, raw), "i64", lanes, batches)
+                code.jump(onward)
+            code.block(onward)
+
     def _each_warp(self, addresses: str, llvm: str, lanes: str | None) -> None:
-        code, access = self.code, self.access
-        request, warps = Request(access.space, access.verb, access.size), code.active_warps()
-        arguments = [("ptr", "%ctx"), ("ptr", self.events.word(self.events.words.take(("place", access), ROW)))]
-        arguments.append(("ptr", self.events.pointer(self.row, self._held) if access.space is Space.GENERIC else "null"))
-        batches = [("ptr", pointer) for space in request.batched for pointer in self._batch(request.within(space), len(warps))]
+        warps = self.code.active_warps()
+        batches = self._batches(len(warps))
         for n in warps:
-            own = code.shuffle(llvm, self.width, addresses, "poison", range(n * WARP, (n + 1) * WARP))
-            mask = "-1" if lanes is None else code.warp_bits(lanes, n)
-            code.perform(keeper(code.unit, request), *arguments, (f"<{WARP} x {llvm}>", own), ("i32", mask), *batches)
+            self._keep(n, addresses, llvm, lanes, batches)
+
+    def _keep(self, warp: int, addresses: str, llvm: str, lanes: str | None, batches: list[tuple[str, str]]) -> None:
+        """Keep the request of a warp in batches."""
+        code, access = self.code, self.access
+        rows = self.events.pointer(self.row, self._held) if access.space is Space.GENERIC else "null"
+        own = code.shuffle(llvm, self.width, addresses, "poison", range(warp * WARP, (warp + 1) * WARP))
+        arguments = ("ptr", "%ctx"), ("ptr", self._place), ("ptr", rows), (f"<{WARP} x {llvm}>", own)
+        code.perform(keeper(code.unit, self._request), *arguments, ("i32", self._mask(lanes, warp)), *batches)
+
+    def _mask(self, lanes: str | None, warp: int) -> str:
+        """The active lanes of a warp as bits."""
+        return "-1" if lanes is None else self.code.warp_bits(lanes, warp)
+
+    def _batches(self, warps: int) -> list[tuple[str, str]]:
+        """The pointers of the batches of an access of so many warps."""
+        spaces = self._request.batched
+        return [("ptr", pointer) for space in spaces for pointer in self._batch(self._request.within(space), warps)]
 
     def _batch(self, request: Request, warps: int) -> tuple[str, ...]:
         """The pointers of the batch of an access of so many warps, for its requests in one space."""
