@@ -41,9 +41,11 @@ def check_link(programs: Sequence[Program]) -> Findings:
     return [(each.report.source, each.report.diagnostics) for each in link.modules if each.report.diagnostics]
 
 
-def unresolved(programs: Sequence[Program]) -> list[Variable | Function]:
-    """What is declared `.extern` in modules that fit each other, and defined in none of them."""
+def unresolved(programs: Sequence[Program], *, whole: bool) -> list[Variable | Function]:
+    """What is declared `.extern` in modules that fit each other, and defined in none of them; are they a `whole` program?"""
     link = _linker(programs)
+    for module in link.modules if whole else ():
+        module.used = references(module.program, whole=True)
     link.merge()
     return [symbol.declared for symbol, _ in link.missing()]
 

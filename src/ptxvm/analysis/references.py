@@ -11,13 +11,14 @@ from ptxvm.analysis.symbols import Table, Variable
 from ptxvm.syntax import tree
 
 
-def references(program: Program) -> dict[str, Place]:
+def references(program: Program, *, whole: bool = False) -> dict[str, Place]:
     """The functions that live code and initial values name, each with its first mention.
 
-    Kernels, functions that other modules may call, and the functions that these name are live; ptxas drops the others.
+    Kernels, functions that other modules may call, and the functions that these name are live; ptxas drops the others, but
+    where it compiles a `whole` program: there all code counts.
     """
     found: dict[str, Place] = {}
-    work = [function for function in program.functions.values() if function.entry or function.linkage is not None]
+    work = [function for function in program.functions.values() if whole or function.entry or function.linkage]
     for variable in program.variables.values():
         work += _note(found, _named_by(variable, program))
     seen = set(work)

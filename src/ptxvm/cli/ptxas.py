@@ -331,7 +331,7 @@ def wanted(request: PtxasCall, diagnostics: list[Diagnostic]) -> list[Diagnostic
 def together(request: PtxasCall, programs: Sequence[Program], names: Names) -> int:
     """Check what only the whole program shows."""
     whole = not request.has("compile-only")
-    for name in names.open_functions(programs):
+    for name in names.open_functions(programs, whole=whole):
         if whole or not names.is_extern(name):
             raise RefusedError(f"Unresolved extern function '{name}'")
     if any(declares_size(program) and program.address_size == WORD for program in programs):

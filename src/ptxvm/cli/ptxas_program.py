@@ -40,11 +40,11 @@ class Names:
                 self.variable(variable, variable.node, report)
         return report.diagnostics
 
-    def open_functions(self, programs: Sequence[Program]) -> Iterator[str]:
+    def open_functions(self, programs: Sequence[Program], *, whole: bool) -> Iterator[str]:
         """The functions that are used, or declared without `.extern`, and that no module defines; first what kernels call."""
         declared = list(chain.from_iterable(map(undefined, programs)))
         local = [each.name for each in declared if each.linkage is None]  # which no other module can define
-        used = [each.name for each in unresolved(programs) if isinstance(each, Function)]
+        used = [each.name for each in unresolved(programs, whole=whole) if isinstance(each, Function)]
         wanted = dict.fromkeys([*local, *used, *(each.name for each in declared)])
         called = [name for name in called_by_kernels(programs) if name in wanted] if len(wanted) > 1 else []
         for name in dict.fromkeys([*called, *wanted]):
@@ -58,7 +58,7 @@ class Names:
     def open_variables(self) -> Iterator[Variable]:
         """The variables that are `.extern` where they are declared first, and that no launch sizes."""
         for variable in self.variables.values():
-            if variable.linkage is Linkage.EXTERN and variable.space is not Space.SHARED:
+            if variable.linkage is Linkage.EXTERN and not (variable.space is Space.SHARED and variable.is_unsized):
                 yield variable
 
     def function(self, function: Function, report: Report) -> None:

@@ -23,6 +23,7 @@ from ptxvm.driver.models import SHARED, Model
 from ptxvm.driver.programs import loaded, result_of_ptx
 from ptxvm.driver.registers import registers
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.whole_program import whole_program
 from ptxvm.isa.targets import Target
 from ptxvm.machine.arguments import Bank
 from ptxvm.machine.environment import allocation_unit
@@ -34,7 +35,8 @@ from ptxvm.machine.opaque import Opaque
 class Module:
     """A loaded image: kernels and variables by name.
 
-    DriverError where the PTX is wrong, or for a newer device than the model's; its message has the diagnostics.
+    DriverError where the PTX is wrong, or for a newer device than the model's; its message has the diagnostics.  `warnings` are
+    those of ptxas.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class Module:
             for part in parts:
                 runs_on(part, model)
             parts = with_device_runtime(parts, model)
-            self.module = parts[0] if len(parts) == 1 else api.link(parts)
+            self.module, self.warnings = whole_program(texts[0], parts[0]) if len(parts) == 1 else (api.link(parts), [])
             if not exact_bounds():
                 self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
             self.module.device, self.model, self.limits, self.life = device, model, limits, life

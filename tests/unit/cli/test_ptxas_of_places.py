@@ -152,6 +152,7 @@ OPEN = "ptxas fatal   : Unresolved extern function 'f'"
         (CONSTANTS + ".func f();\n.entry e() { call f; ret; }\n", [OPEN]),
         (".func g();\n.func f();\n.func h() { call g; ret; }\n.entry e() { call f; ret; }\n", [OPEN]),
         (".extern .func g();\n.func f();\n.entry e() { ret; }\n", [OPEN]),
+        (".extern .func f();\n.func g() { call f; ret; }\n.entry e() { ret; }\n", [OPEN]),  # code that nothing calls counts
         (
             KERNEL + "\nmov.u64 %rd1, k+8;\nret; }\n",
             ["ptxas fatal   : Line No: 9: Cannot take address of function 'k' in arithmetic expressions"],
@@ -167,6 +168,13 @@ def test_what_is_found_last(ptxas: Call, text: str, said: list[str]) -> None:
     assert ptxas(HEAD + text) == (255, said)
     other = errors(text.count("\n") + 4, "Not a name of any known instruction: 'foo'")
     assert ptxas(HEAD + text + ".entry wrong() { foo; ret; }\n") == other
+
+
+def test_a_shared_variable_with_a_size_is_defined_here(ptxas: Call) -> None:
+    """The warning of ptxas 13.0 is of `s`, and not of an array that a launch sizes."""
+    said = "ptxas warning : Unresolved extern variable 's' in whole program compilation, ignoring extern qualifier"
+    text = HEAD + ".extern .shared .u32 s;\n.extern .shared .u32 room[];\n.entry e() { ret; }\n"
+    assert ptxas(text) == (0, [said])
 
 
 def test_what_is_found_last_is_not_looked_for_without_code(ptxas: Call) -> None:

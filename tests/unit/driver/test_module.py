@@ -9,7 +9,6 @@ import ptxvm
 from ptxvm.driver.environment import environment
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
-from ptxvm.driver.results import DriverError
 
 READ = b"""
 .version 7.8
@@ -62,10 +61,3 @@ def test_the_check_of_memory_knows_what_was_asked_for(monkeypatch, engine):
     assert asked("sm_90", ASKED - 4, engine) == ASKED
     with pytest.raises(ptxvm.Fault, match=f"the shared memory has {ASKED} bytes"):
         asked("sm_90", ASKED, engine)
-
-
-def test_a_variable_that_no_module_defines_is_an_error_of_the_client():
-    """It was one of ptxvm: with its place in the source, and without a line in the log of the compiler."""
-    text = b".version 7.8\n.target sm_75\n.address_size 64\n.extern .global .u32 elsewhere;\n.visible .entry k() { ret; }"
-    with pytest.raises(DriverError, match=r"INVALID_PTX: 'elsewhere' is declared \.extern and defined nowhere"):
-        Module([text], MODELS["sm_90"])

@@ -289,6 +289,20 @@ def test_the_log_of_the_client_has_the_diagnostics(cuda):
     assert b"'.f31' does not fit here in 'mul'" in text.value
 
 
+def test_the_log_of_the_client_has_the_warnings(cuda):
+    """In the words of ptxas 13.0; CU_JIT_INFO_LOG_BUFFER and its size."""
+    text = ctypes.create_string_buffer(4096)
+    given = (c_void_p * 2)(ctypes.addressof(text), 4096)
+    variable = ".version 8.0\n.target sm_80\n.address_size 64\n.extern .global .u32 v;\n"
+    loaded = c_void_p()
+    cuda.function("cuModuleLoadDataEx")(byref(loaded), variable.encode(), 2, (c_int * 2)(3, 4), given)
+    ignored = b"Unresolved extern variable 'v' in whole program compilation, ignoring extern qualifier"
+    assert text.value == b"ptxas warning : " + ignored
+    address, size = c_uint64(), c_size_t()
+    cuda.function("cuModuleGetGlobal_v2")(byref(address), byref(size), loaded, b"v")
+    assert size.value == 4
+
+
 @pytest.mark.parametrize(("text", "code"), [(".version 99.0\n.target sm_80\n", 222), (".version 8.0\n.target sm_80\nx\n", 218)])
 def test_the_linker_tells_newer_ptx_from_wrong_ptx(cuda, text, code):
     """The codes of driver API, `cuLinkAddData`: UNSUPPORTED_PTX_VERSION and INVALID_PTX."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from ptxvm.libcuda.session import function, session, then_failure
 
 INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
 WRONG_PTX = (Result.INVALID_PTX, Result.UNSUPPORTED_PTX_VERSION)
+LOG = logging.getLogger("ptxvm.libcuda")
 MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set
 
 
@@ -43,6 +45,9 @@ def load(out: int, image: int, options: Mapping[int, int], *, library: bool = Fa
             if log.has_errors or wrong.result not in WRONG_PTX:
                 raise
             raise BuildError(wrong.result, str(wrong).removeprefix(f"{wrong.result.symbol}: ")) from wrong
+        for warning in made.warnings:
+            LOG.warning("ptxvm: ptxas warning: %s", warning)
+        log.write(INFO_LOG, INFO_LOG_SIZE, "\n".join(f"ptxas warning : {each}" for each in made.warnings))
         put_u64(out, session().handles.handle(made) if life is None else session().handles.own(made, life))
 
 
