@@ -12,7 +12,11 @@ Of a matrix in shared memory there are a table of the offsets of its pieces, the
 unit (a power of two) of the swizzle.  What is not multiplied as it lies is copied: of an MN-major matrix, `units` are the
 pieces next to each other along M or N; `flip` has the sign bits of negated elements.  Of A in tensor memory there are the
 words of a row.  Of a sparse A, `places` is a table of its metadata: of each chunk, the distance of the word in bytes times
-8, and which four bits of the word; they take some `columns`.  `filled` is memory for A with its zeros.
+8, and which four bits of the word; they take some `meta.columns`.  `filled` is memory for A with its zeros.
+
+Of the scales of a matrix, `table` has for each where it is in the cells, and where in `held` it goes; they take some `columns`.
+Bytes are multiplied by them before: `values` and `factors` are tables of what a byte and a scale mean, `exponents` of the
+least exponent with a scale, which `least` has for each row; `product` is memory for the products, of bf16.
 """
 
 from __future__ import annotations
@@ -23,9 +27,11 @@ UNIT = 32  # columns
 CELLS = ("cta", "cells", "ctas", "owners.0", "owners.1")
 OWNERS = COLUMNS // UNIT  # bytes
 PRODUCTS = 16  # plans that a host thread remembers
+OF_SCALES = ("table", "count.all", "columns", "held", "values", "factors", "exponents", "least", "product")
 OF_MATRIX = ("offsets", "pieces", "last", "base", "mask", "unit", "copy", "units", "flip")
 PRODUCT = (
     "key", "a", "b", "function", "out", "least", "rows.16", "columns.8", "height", "lanes", "words", "parts", "part",
-    "kept", "places", "columns", "filled", *(f"{matrix}.{word}" for matrix in "ab" for word in OF_MATRIX),
+    "kept", "places", "meta.columns", "filled", *(f"{matrix}.{word}" for matrix in "ab" for word in OF_MATRIX),
+    *(f"scale_{matrix}.{word}" for matrix in "ab" for word in OF_SCALES),
 )  # fmt: skip
 MOST_PIECES = 1024  # of a matrix

@@ -66,7 +66,7 @@ class TensorCall:
         """Remember how compiled code multiplies alike, if the matrices are multiplied where they lie, or K-major copies."""
         idesc = instruction_descriptor(work, operands["idesc"])
         planned = tensor_plans.can_be_planned(work, idesc, operands)
-        function = machine.faster.there(product_of(work, idesc)) if planned else None
+        function = machine.faster.on_copies(product_of(work, idesc)) if planned else None
         made = None if function is None else tensor_plans.plan(host, work, function, operands)
         if made is not None:
             host.plan_tables.product(*made)

@@ -15,11 +15,13 @@ from ptxvm.engine.jit.abi.tensor_record import CELLS, MOST_PIECES, PRODUCT, PROD
 from ptxvm.engine.jit.abi.tile_product import HEIGHT, WIDTH, TileFunction
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.ir.runtime import runtime, words_of_plan
+from ptxvm.engine.jit.lower import tensor_scales
 from ptxvm.engine.jit.lower.tile_products import least_exponents
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.shared_matrix import PIECE, Factor
 from ptxvm.isa.tensor_memory import (
     COLUMNS,
+    HALVED,
     LANES,
     Commit,
     InstructionDescriptor,
@@ -37,12 +39,14 @@ from ptxvm.machine.tensor_memory import cells
 from ptxvm.named_tuple import NamedTuple
 
 START = (1 << 14) - 1  # the bits of a descriptor that say where the matrix begins
-KINDS = ("f16", "tf32", "i8", "f8f6f4")  # whose elements functions for tiles take as they are
-SIZES = {"f16": 2, "tf32": 4, "i8": 1, "f8f6f4": 1}  # bytes of elements
+KINDS = ("f16", "tf32", "i8", "f8f6f4", "mxf8f6f4", *HALVED)
+SIZES = {"f16": 2, "tf32": 4}  # bytes of elements that have more than one
 ROW = 2 * PIECE  # bytes of a row of a K-major matrix, along K, and of a sparse A as it is stored
 WORD = 32  # bits
 OPERANDS = {"a": u64, "d": u64, "b": u64, "meta": u64, "idesc": u32, "enable": pred}
+FURTHER = {"scale": u32, "scale_a": u64, "scale_b": u64}  # operands that an instruction may have
 MASK = 1 << 39  # of columns that count as zeros: its bit in the descriptor
+SUMS = 3 << 4  # the bits of an instruction descriptor that say the type of D, which are 0 for f16
 
 
 class Quick(NamedTuple):
@@ -124,23 +128,25 @@ def _move(unit: Unit, work: Load | Store) -> str:
 
 
 def _is_plain(work: Multiply, operands: Sequence[tuple[str, Type]]) -> bool:
-    """Are A and B just multiplied, and D is added as it is?"""
-    plain = [(name, type) for name, type in operands if not name.startswith("disabled")]
-    changes = work.blocks or work.shifted or work.kind not in KINDS
+    """Are A and B just multiplied, or blocks of a dense A with scales?"""
+    plain = [(name, type) for name, type in operands if not name.startswith("disabled") and (name, type) not in FURTHER.items()]
+    changes = (work.blocks and work.sparse) or work.shifted or work.kind not in KINDS
     return not changes and plain == [(name, type) for name, type in OPERANDS.items() if work.sparse or name != "meta"]
 
 
 def _kind(work: Multiply) -> int:
-    """The number of a kind and of where and how A lies, in the upper half of a key, which is not 0."""
+    """The number of a kind, of its scales, and of where and how A lies, in the upper half of a key, which is not 0."""
     number = KINDS.index(work.kind)
     for each in (work.in_tensor_memory, work.sparse, work.weights):
         number = 2 * number + each
-    return (number + 1) << 32
+    return (8 * number + work.blocks + 1) << 32
 
 
 def _product(at: NodeBuilder, work: Multiply, operands: Sequence[tuple[str, Type]]) -> str:
     unit, masks = at.code.unit, sum(name.startswith("disabled") for name, _ in operands)
-    marks = "".join(f".{mark}" for mark, there in (("sparse", work.sparse), ("weights", work.weights)) if there)
+    scaled = any(name == "scale" for name, _ in operands)
+    each = {"sparse": work.sparse, "weights": work.weights, f"blocks{work.blocks}": work.blocks, "scaled": scaled}
+    marks = "".join(f".{mark}" for mark, there in each.items() if there)
     name = f"ptxvm.tensor.product.{work.kind}.{'memory' if work.in_tensor_memory else 'shared'}{marks}.{masks}"
     if name in unit.helpers:
         return name
@@ -155,13 +161,13 @@ def _product(at: NodeBuilder, work: Multiply, operands: Sequence[tuple[str, Type
         fields=words_of_plan(PRODUCT, *PRODUCT[3:]), reach="\n".join(_reach(work, named, size)),
         of_a="\n".join(_rows_of_a() if work.in_tensor_memory else _pieces(unit, "a", ROW, work, "of.a", "fill")),
         of_b="\n".join(_pieces(unit, "b", ROW << work.sparse, work, "of.b", "all.of.b")),
-        fill="\n".join(_fill(unit, work)),
+        fill="\n".join(_fill(unit, work)), scales="\n".join(tensor_scales.collected(unit, work)),
     ))  # fmt: skip
 
 
 def _operands(work: Multiply, operands: Sequence[tuple[str, Type]]) -> list[str]:
-    """Load the operands of the lane; `%masked` says that some lanes of D stay."""
-    lines, masks, short = [], "0", ("a", "d", "meta") if work.in_tensor_memory else ("d", "meta")
+    """Load the operands of the lane; `%masked` says that some lanes of D stay, `%scaled` that it is scaled before."""
+    lines, masks, short = [], "0", ["d", "meta", "scale_a", "scale_b"] + ["a"] * work.in_tensor_memory
     for number, (name, type) in enumerate(operands):
         llvm = f"i{8 if type is pred else type.bits}"
         lines += [
@@ -172,10 +178,26 @@ def _operands(work: Multiply, operands: Sequence[tuple[str, Type]]) -> list[str]
         if name in short:
             lines.append(f"  %{name} = trunc i64 %{name}.wide to i32")
         if name.startswith("disabled"):
-            lines.append(f"  %{name}.all = or i32 {masks}, %{name}")
+            lines += [
+                f"  %{name}.at = getelementptr i32, ptr %masks, i64 {int(name.removeprefix('disabled'))}",
+                f"  store i32 %{name}, ptr %{name}.at, align 4",
+                f"  %{name}.all = or i32 {masks}, %{name}",
+            ]
             masks = f"%{name}.all"
     named = "0" if work.in_tensor_memory else "%a"
-    return [*lines, f"  %masked = icmp ne i32 {masks}, 0", f"  %a.named = or i64 {named}, 0"]
+    if not any(name == "scale" for name, _ in operands):
+        lines.append("  %scale = add i32 0, 0")
+    return [
+        *lines,
+        f"  %masked = icmp ne i32 {masks}, 0",
+        f"  %a.named = or i64 {named}, 0",
+        "  %scale.some = icmp ne i32 %scale, 0",
+        "  %counted = icmp ne i8 %enable, 0",
+        "  %scaled = and i1 %scale.some, %counted",
+        f"  %sums = and i32 %idesc, {SUMS}",
+        "  %halves = icmp eq i32 %sums, 0",
+        "  %halves.scaled = and i1 %scaled, %halves",
+    ]
 
 
 def _reach(work: Multiply, named: Sequence[str], size: int) -> list[str]:
@@ -202,17 +224,17 @@ def _reach(work: Multiply, named: Sequence[str], size: int) -> list[str]:
             f"  %a.good = and i1 {good}, %a.cells.good",
         ]
         good = "%a.good"
-    if work.sparse:
+    for m in ["meta"] * work.sparse + ["scale_a", "scale_b"] * bool(work.blocks):
         lines += [
-            "  %meta.lane = lshr i32 %meta, 16",
-            "  %meta.column = and i32 %meta, 65535",
-            "  %meta.first = icmp eq i32 %meta.lane, 0",
-            "  %meta.count = trunc i64 %columns to i32",
-            "  %meta.there = call i1 @ptxvm.tensor.allocated(ptr %own, i32 %meta.column, i32 %meta.count)",
-            "  %meta.cells.good = and i1 %meta.first, %meta.there",
-            f"  %meta.good = and i1 {good}, %meta.cells.good",
+            f"  %{m}.lane = lshr i32 %{m}, 16",
+            f"  %{m}.column = and i32 %{m}, 65535",
+            f"  %{m}.first = icmp eq i32 %{m}.lane, 0",
+            f"  %{m}.count = trunc i64 %{m}.columns to i32",
+            f"  %{m}.there = call i1 @ptxvm.tensor.allocated(ptr %own, i32 %{m}.column, i32 %{m}.count)",
+            f"  %{m}.cells.good = and i1 %{m}.first, %{m}.there",
+            f"  %{m}.good = and i1 {good}, %{m}.cells.good",
         ]
-        good = "%meta.good"
+        good = f"%{m}.good"
     return [*lines, f"  %good = and i1 {good}, true"]
 
 
@@ -227,6 +249,7 @@ def _pieces(unit: Unit, m: str, row: int, work: Multiply, before: str, after: st
             f"  %{m}.{name} = shufflevector {vector} %{m}.{name}.one, {vector} poison, <16 x i32> zeroinitializer",
         ]
 
+    turned = _turned(unit, SIZES.get(work.kind, 1), row)
     shorts = [f"  %{m}.{word}.short = trunc i64 %{m}.{word} to i32" for word in ("start", "base", "mask", "unit")]
     return [
         *shorts,
@@ -259,7 +282,7 @@ def _pieces(unit: Unit, m: str, row: int, work: Multiply, before: str, after: st
         f"  %{m}.in.rows = icmp eq i64 %{m}.units, 0",
         f"  br i1 %{m}.in.rows, label %{m}.k.major, label %{m}.turned",
         f"{m}.turned:",
-        f"  call void @{_turned(unit, SIZES[work.kind], row)}(ptr %{m}.table, i64 %{m}.pieces, i64 %{m}.units, i64 %{m}.copy)",
+        f"  call void @{turned}(ptr %{m}.table, i64 %{m}.pieces, i64 %{m}.units, i64 %{m}.copy)",
         f"  br label %{m}.k.major",
         f"{m}.k.major:",
         *_flipped(m, f"%{m}.pieces", after),
@@ -324,10 +347,11 @@ def _rows_of_a() -> list[str]:
 
 
 def _fill(unit: Unit, work: Multiply) -> list[str]:
-    """Write a sparse A with its zeros."""
+    """Write a sparse A with its zeros, or multiply A by its scales."""
     if not work.sparse:
-        return ["  br label %multiply"]
-    called, chunks = _filled(unit, SIZES[work.kind]), ROW // (2 * min(SIZES[work.kind], 2))  # of a row
+        return [*tensor_scales.widened(work, "a"), "  br label %multiply"]
+    size = SIZES.get(work.kind, 1)
+    called, chunks = _filled(unit, size), ROW // (2 * min(size, 2))  # of a row
     return [
         "  %meta.place = zext i32 %meta.column to i64",
         "  %meta.bytes = shl i64 %meta.place, 2",
@@ -405,15 +429,16 @@ def _chunk(n: int, size: int, whole: int) -> list[str]:
 
 
 def can_be_planned(work: Multiply, idesc: InstructionDescriptor, operands: Mapping[str, int]) -> bool:
-    """Are A and B just multiplied, where they lie or as copies, and are all cells of D written?
+    """Are A and B just multiplied, where they lie or as copies, or blocks of a dense A with scales?
 
-    Elements of less than a byte lie in another way in tensor memory than in shared memory, and are not copied.
+    Elements of less than a byte lie in another way in tensor memory than in shared memory, and are not copied, but for half
+    bytes.
     """
-    narrow = any(each.bits < tensor_products.BYTE for each in (idesc.a, idesc.b))
-    copied = work.in_tensor_memory or work.sparse or any(idesc.transposed + idesc.negated)
-    masks = operands.get("zeros", 0) & MASK or any(operands.get(f"disabled{n}", 0) for n in range(4))
+    narrow = work.kind not in HALVED and any(each.bits < tensor_products.BYTE for each in (idesc.a, idesc.b))
+    copied = work.in_tensor_memory or work.sparse or work.blocks or any(idesc.transposed + idesc.negated)
     turned_rows = work.in_tensor_memory and idesc.transposed[0]
-    return not (work.blocks or work.shifted or operands.get("scale", 0) or masks or (narrow and copied) or turned_rows)
+    scales_of_stored = work.sparse and work.blocks
+    return not (scales_of_stored or work.shifted or operands.get("zeros", 0) & MASK or (narrow and copied) or turned_rows)
 
 
 def sign_bits(bits: int) -> int:
@@ -426,7 +451,8 @@ def plan(
 ) -> tuple[list[int], list[Array]] | None:
     """The words of the plan of a product that is done where the matrices lie, or on copies, and the tables that they name."""
     idesc = instruction_descriptor(work, operands["idesc"])
-    if work.kind not in KINDS or idesc.stored * max(8, idesc.a.bits) != 8 * ROW:
+    bits = idesc.a.bits if work.kind in HALVED else max(8, idesc.a.bits)
+    if work.kind not in KINDS or idesc.stored * bits != 8 * ROW:
         return None
     halved = tensor_products.half_of_the_lanes(work, idesc.m)
     parts = 1 if halved else LANES // idesc.m
@@ -440,10 +466,10 @@ def plan(
         "parts": parts, "kept": host.plan_tables.kept.ctypes.data, "filled": host.plan_tables.copies[2].ctypes.data,
     }  # fmt: skip
     tables: list[Array] = [lanes, least]
-    matrices = {"b": Factor(0, idesc.n, idesc.k, max(8, idesc.a.bits), idesc.transposed[1])}
+    matrices = {"b": Factor(0, idesc.n, idesc.k, bits, idesc.transposed[1])}
     if not work.in_tensor_memory:
         words["a"] = operands["a"] & ~START
-        matrices["a"] = Factor(0, idesc.m, idesc.stored, max(8, idesc.a.bits), idesc.transposed[0])
+        matrices["a"] = Factor(0, idesc.m, idesc.stored, bits, idesc.transposed[0])
     for m, copy, negated in zip("ab", host.plan_tables.copies, idesc.negated, strict=False):
         words |= {f"{m}.copy": copy.ctypes.data, f"{m}.flip": sign_bits(idesc.a.bits) if negated else 0}
     if work.sparse:
@@ -451,8 +477,10 @@ def plan(
         cell = lane * COLUMNS + column + idesc.selector
         places = np.ascontiguousarray(WORD * cell + place, np.int32)
         count = idesc.selector + tensor_products.count_of_metadata(idesc)
-        words |= {"places": places.ctypes.data, "columns": count}
+        words |= {"places": places.ctypes.data, "meta.columns": count}
         tables.append(places)
+    if work.blocks:
+        words |= tensor_scales.words(host, work, idesc, tables)
     for m, factor in matrices.items():
         descriptor = shared_descriptor(operands[m])
         if descriptor.absolute:

@@ -50,8 +50,7 @@ def scaled_in_bf16(type: Type, matrix: Matrices, of_scales: Type, scales: Matric
         numbers = values[matrix]
         found = (numbers * factors[scales]).astype(np.float32).view(np.uint32) >> np.uint32(16)
     found[(found & 0x7FFF == 0) & (numbers != 0)] = NAN
-    least = scales[:, 0].astype(np.int64) + FORMATS[type.name][1]  # a scale has the bias of bf16
-    return found.astype(np.uint16), least.clip(0, 2 * BIAS).astype(np.uint16)
+    return found.astype(np.uint16), least_of_scales(type, scales[:, 0])
 
 
 def in_pairs(matrix: Matrices) -> Matrices:
@@ -76,6 +75,12 @@ def registers_of_scales(place: Array, scales: Matrices) -> Array:
         lanes, bytes_ = np.divmod(place[:, block], 4)
         found[:, lanes] |= tiles[:, :, block] << (8 * bytes_).astype(np.uint32)
     return found
+
+
+def least_of_scales(type: Type, scales: Matrices) -> Array:
+    """The least exponents of rows of small floats with some scales."""
+    least = scales.astype(np.int64) + FORMATS[type.name][1]  # a scale has the bias of bf16
+    return least.clip(0, 2 * BIAS).astype(np.uint16)
 
 
 def addresses_of(matrix: Array, step: int) -> Array:
@@ -139,6 +144,16 @@ class Tiles:
         if product.d.type is s32 or types[0].bits > SMALL:
             return self.function(product, types, depth)
         return self.function(product, (f16, f16), depth, small=True, packed=types)
+
+    def on_copies(self, product: Product) -> TileFunction | None:
+        """The function for a product whose factors are read where they lie, or from copies that have their scales."""
+        if product.scaling is None:
+            return self.there(product)
+        if product.a.halved:
+            wanted = tile_of_half_bytes(product)
+            return None if wanted is None else self.host.tile_function(wanted)
+        one = product.scaling.a.shape[1] == 1 and product.sparsity is None
+        return self.function(product, (bf16, bf16), product.b.shape[0], small=True) if one else None
 
     def in_place(self, product: Product, a: Array, b: Array, d: Array) -> InPlace | None:
         """The code for a product, given where the pieces of A and B and the rows of D lie."""

@@ -93,8 +93,8 @@ class PlanTables:
 
     @cached_property
     def copies(self) -> Array:
-        """Memory for copies of A and B that are K-major and negated, and for a whole A that was sparse: a row for each."""
-        return np.empty((3, MOST_PIECES * PIECE), np.uint8)
+        """Memory for copies, a row for each: K-major and negated A and B, a whole A that was sparse, A and B times scales."""
+        return np.empty((5, MOST_PIECES * PIECE), np.uint8)
 
     @cached_property
     def kept(self) -> Array:

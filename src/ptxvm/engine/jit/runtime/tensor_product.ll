@@ -5,6 +5,7 @@ entry:
   %a.table = alloca [$most_pieces x i64], align 64
   %b.table = alloca [$most_pieces x i64], align 64
   %d.table = alloca [128 x i64], align 64
+  %masks = alloca [4 x i32], align 16
   %rest = sub i32 %active, 1
   %others = and i32 %active, %rest
   %several = icmp ne i32 %others, 0
@@ -16,8 +17,8 @@ one:
 $operands
   %own = call ptr @ptxvm.tensor.cells(ptr %ctx, i32 %ctaid.x)
   %unknown = icmp eq ptr %own, null
-  %no.lanes = or i1 %unknown, %masked
-  br i1 %no.lanes, label %leave, label %search
+  %cannot = or i1 %unknown, %halves.scaled
+  br i1 %cannot, label %leave, label %search
 search:
   %plans.at = getelementptr i8, ptr %ctx, i64 $tensor_products
   %plans = load ptr, ptr %plans.at, align 8
@@ -87,12 +88,19 @@ all.of.b:
   %row.columns = zext i32 %width to i64
   %row.bytes = shl i64 %row.columns, 2
   %several.parts = icmp ugt i64 %parts, 1
-  br i1 %several.parts, label %keep, label %each.part
+  %changed.rows = or i1 %masked, %scaled
+  %keeps = or i1 %several.parts, %changed.rows
+  br i1 %keeps, label %keep, label %whole.b
 keep:
   call void @ptxvm.tensor.rows(ptr %d.table, i64 %height.all, i64 %row.bytes, i64 %kept, i1 false)
-  br label %each.part
+  br i1 %scaled, label %scale.d, label %whole.b
+scale.d:
+  call void @ptxvm.tensor.scaled(ptr %d.table, i64 %height.all, i64 %row.bytes, i32 %scale)
+  br label %whole.b
+whole.b:
+$scales
 each.part:
-  %p = phi i64 [ 0, %all.of.b ], [ 0, %keep ], [ %p.more, %multiplied ]
+  %p = phi i64 [ 0, %whole.b ], [ %p.more, %multiplied ]
   %p.row = mul i64 %p, %height
   br label %of.a
 of.a:
@@ -116,9 +124,14 @@ multiplied:
   %p.over = icmp uge i64 %p.more, %parts
   br i1 %p.over, label %whole, label %each.part
 whole:
+  br i1 %masked, label %unmasked, label %good.all
+unmasked:
+  call void @ptxvm.tensor.masked(ptr %d.table, i64 %height.all, i64 %row.bytes, i64 %kept, ptr %lanes.table, ptr %masks)
+  br label %good.all
+good.all:
   ret i32 1
 undo:
-  br i1 %several.parts, label %back, label %leave
+  br i1 %keeps, label %back, label %leave
 back:
   call void @ptxvm.tensor.rows(ptr %d.table, i64 %height.all, i64 %row.bytes, i64 %kept, i1 true)
   ret i32 0
