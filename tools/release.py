@@ -18,10 +18,13 @@ import sys
 import tarfile
 import tempfile
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 
 from flit_core import buildapi  # type: ignore[import-untyped]  # it has none
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from ptxvm import __version__
 
@@ -132,13 +135,15 @@ def run(command: list[str | Path], folder: Path) -> None:
 
 
 def materials(version: str) -> dict[str, object]:
-    """The bill of materials, as CycloneDX 1.6 has it: ptxvm, and what its lock installs beside it."""
+    """The bill of materials, as CycloneDX 1.6 has it: ptxvm, what its lock installs beside it, and what needs what."""
+    own, others = component("ptxvm", version), list(locked())
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {"component": {**component("ptxvm", version), "licenses": [{"license": {"id": "Apache-2.0"}}]}},
-        "components": list(locked()),
+        "metadata": {"component": {**own, "licenses": [{"license": {"id": "Apache-2.0"}}]}},
+        "components": others,
+        "dependencies": dependencies([own, *others]),
     }
 
 
@@ -149,6 +154,17 @@ def locked() -> Iterator[dict[str, object]]:
     for match, end in zip(found, [*(each.start() for each in found[1:]), len(text)], strict=True):
         hashes = re.findall(r"--hash=sha256:(\w+)", text[match.start() : end])
         yield {**component(match["name"], match["version"]), "hashes": [{"alg": "SHA-256", "content": each} for each in hashes]}
+
+
+def dependencies(components: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """For each package those of the lock that it needs without any extra, as its metadata in this environment says."""
+    references = {canonicalize_name(str(each["name"])): each["bom-ref"] for each in components}
+    found: list[dict[str, object]] = []
+    for name, reference in references.items():
+        wanted = [Requirement(line) for line in metadata.requires(name) or ()]
+        needed = (canonicalize_name(each.name) for each in wanted if "extra" not in str(each.marker))
+        found.append({"ref": reference, "dependsOn": sorted({str(references[each]) for each in needed if each in references})})
+    return found
 
 
 def component(name: str, version: str) -> dict[str, object]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import takewhile
 
 from ptxvm.analysis.calls import undeclared_arguments
-from ptxvm.analysis.naming import goes
+from ptxvm.analysis.naming import goes, strange_component, unknown_symbol
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.shapes import names_in, shape_of
+from ptxvm.isa.model import Problem
 from ptxvm.isa.operand_types import BITS, sort_of, stand_apart
+from ptxvm.isa.special_registers import lookup
 from ptxvm.syntax import tree
 
 NO_TYPE = "no type"
+NO_PREDICATE = "Predicate expression expected"
+OF_OPERATORS = {"-": "Illegal argument to unary minus", "!": "Illegal argument to predicate negation"}
 MISMATCH, ILLEGAL = "Arguments mismatch for instruction", "Illegal operand type to instruction"
 
 
@@ -65,4 +71,38 @@ def is_unknown(operand: tree.Operand, bound: Bound) -> bool:
     return any(name.component is None and shape_of(name, bound.scope).kind == "unknown" for name in names_in(operand))
 
 
-__all__ = ["consequences"]
+# ── of an instruction whose head is wrong ───────────────────────────────────────────────
+
+
+def besides_head(problem: Problem, bound: Bound, *, guarded: bool) -> Problem:
+    """A wrong head with what ptxas says of the operands: of names before it, and of undeclared ones after it.
+
+    Of an unknown instruction the guard is looked at here.
+    """
+    head = [problem.ptxas or problem.message, *problem.consequence.splitlines()]
+    known = len([*takewhile(lambda line: line.startswith("Unknown modifier"), head)])
+    guard = [bound.node.guard.name] if bound.node.guard is not None and guarded else []
+    names = [*guard, *(name for operand in bound.node.operands for name in names_in(operand))]
+    undeclared = [name for name in names if bound.scope.find(name.text) is None and lookup(name.text) is None]
+    symbols = [unknown_symbol(name) for name in undeclared if not bound.scope.declares_later(name.text)]
+    wrong = [NO_PREDICATE for name in guard if name in undeclared]
+    wrong += [line for operand in bound.node.operands for line in while_reading(operand, bound)]
+    first, *others = [*head[:known], *wrong, *head[known:], *symbols]
+    return replace(problem, ptxas=first, consequence="\n".join(others))
+
+
+def while_reading(operand: tree.Operand, bound: Bound) -> Iterator[str]:
+    """What ptxas says of an operand before it looks for the instruction: no name that is not declared has any form."""
+    match operand:
+        case tree.Name(component=str(component)) if shape_of(operand, bound.scope).kind == "unknown":
+            yield from strange_component(operand.text, component, bound.scope)
+        case tree.Vector():
+            yield from (f"Illegal expression '{each.text}'" for each in operand.items
+                        if isinstance(each, tree.Name) and is_unknown(each, bound))  # fmt: skip
+        case tree.Unary() if is_unknown(operand, bound):
+            yield from filter(None, [OF_OPERATORS.get(operand.op)])
+        case tree.Index() if is_unknown(operand, bound):
+            yield "Array indexing on non-array"
+
+
+__all__ = ["besides_head", "consequences"]

@@ -10,7 +10,7 @@ from ptxvm.analysis import (
     instruction_codes as _codes,  # noqa: F401 - enters its codes
 )
 from ptxvm.analysis.calls import check_calls
-from ptxvm.analysis.consequences import consequences
+from ptxvm.analysis.consequences import NO_PREDICATE, besides_head, consequences
 from ptxvm.analysis.naming import report_unknown, unknown_symbol
 from ptxvm.analysis.operand_problems import SYMBOL
 from ptxvm.analysis.parameters import check_parameters
@@ -24,7 +24,6 @@ from ptxvm.isa.model import Problem
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 
-NO_PREDICATE = "Predicate expression expected"
 OPERAND_CODES = ("P0302", "P0303")
 """The codes of operands that are too few, or of another form."""
 MOST_TARGETS = 64
@@ -77,8 +76,10 @@ def check_instruction(bound: Bound, known: Recogniser, report: Report) -> Recogn
         report_undeclared(bound, report)
     else:
         problems = report_elements(bound, verdict.problems or verdict.doubts, report)
-        for found in problems:
-            report_problem(found, bound, verdict, report)
+        for n, found in enumerate(problems):
+            of_head = n == 0 and (verdict.unknown or (verdict.undeclared and verdict.decoded is None))
+            whole = besides_head(found, bound, guarded=verdict.unknown) if of_head else found
+            report_problem(whole, bound, verdict, report)
     return verdict
 
 

@@ -24,6 +24,7 @@ REGISTER = re.compile(r"%(\w+)(?:\.(\w+))?")
 WORD = re.compile(r"\.?\w+(::\w+)*")
 KIND = re.compile(r"[a-z]+(-[a-z]+)+")
 TARGET = re.compile(r"(sm|compute)_\d+[af]?")
+PROSE = re.compile(r"[A-Za-z-]+( [A-Za-z-]+)+[.?]?")
 OPCODE = re.compile(r"[a-z]\w*(\.[\w:]+)*;?")
 
 JIT = """\
@@ -54,7 +55,7 @@ def explain(subject: str, values: Sequence[str], svg: str | None = None) -> int:
 
 def _page_of(subject: str) -> Callable[[], int] | None:
     """What prints the page of a word; None for a text of instructions."""
-    kind = subject.replace("_", "-")
+    kind = re.sub("[_ ]", "-", subject)
     if CODE.fullmatch(subject) or kind in KINDS:
         return partial(explain_kind_and_opcode if find(subject) else explain_code, kind)
     if (word := cuda_word(subject)) is not None:
@@ -94,7 +95,7 @@ def _page_of_name(subject: str) -> Callable[[], int] | None:
 
         if is_known(subject):
             return partial(explain_word, subject)
-    return partial(unknown_word, subject.rstrip(";")) if OPCODE.fullmatch(subject) else None
+    return partial(unknown_word, subject.rstrip(";")) if OPCODE.fullmatch(subject) or is_prose(subject) else None
 
 
 def unknown_kind(subject: str) -> int:
@@ -155,6 +156,12 @@ def explain_cuda_word(word: CudaWord) -> int:
     out.print(Text(f"\n{filled(word.said)}\n"))
     out.print(labelled("explain", [(", ".join(word.see),)]))
     return 0
+
+
+def is_prose(subject: str) -> bool:
+    """Is it words, of which the first one is no opcode, nor nearly one?"""
+    first = subject.partition(" ")[0]
+    return PROSE.fullmatch(subject) is not None and not find(first) and not did_you_mean(first, opcodes())
 
 
 def is_whole(subject: str) -> bool:

@@ -58,6 +58,9 @@ def explain_target(text: str) -> int:
     out.print(
         Text.assemble((str(target), "bold"), f", a target; PTX {words.version(version)} and later have it; PTX ISA 11.1.2")
     )
-    out.print(Text(f"\n{filled(words.provides(target))}\n"))
+    out.print(Text(f"\n{filled(words.provides(target))}"))
+    if text != str(target):
+        out.print(Text(filled(f"{text} is what nvcc calls PTX for it: the module says `.target {target}`.")))
+    out.print()
     out.print(labelled("brought", [(", ".join(words.brought_by(target)) or "no instruction",)]))
     return 0

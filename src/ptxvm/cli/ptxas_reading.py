@@ -34,6 +34,9 @@ NO_TYPE = "Vector Type not specified properly"
 VECTOR = re.compile(r"(?<![\w.%$])([a-z]\w*(?:\.[\w:]+)*?)\.v[24](?![\w:])(?:\s*\.(\w*))?")
 """The head of an instruction up to such a modifier, and the next one."""
 
+HEAD = re.compile(r"(^|[;{}:]|@\s*!?\s*[\w%$.]+)\s*$")
+"""What stands before an instruction: the end of a statement, a brace, a label or a guard."""
+
 
 def as_read(program: Program, found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The findings, of which those of an instruction that is not read to its end are what ptxas says while it reads."""
@@ -64,8 +67,10 @@ def of_vectors(program: Program) -> tuple[list[Diagnostic], list[Diagnostic]]:
     before, after = list[Diagnostic](), list[Diagnostic]()
     if not any(vector in program.source.text for vector in (".v2", ".v4")):
         return before, after
-    for found in VECTOR.finditer(PlainText(program.source).text):
-        if found[2] not in {"v2", "v4", *Type.named}:
+    text = PlainText(program.source).text
+    for found in VECTOR.finditer(text):
+        begins = HEAD.search(text[max(0, found.start(1) - LONGEST) : found.start(1)])
+        if begins and found[2] not in {"v2", "v4", "", *Type.named}:  # it stops at the second of two dots
             said = finding(program.source, NO_TYPE, Span(found.start(1), found.end()), Severity.WARNING)
             (before if found[2] else after).append(said)
     return before, after

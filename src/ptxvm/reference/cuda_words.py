@@ -98,13 +98,15 @@ griddepcontrol.launch_dependents = cudaTriggerProgrammaticLaunchCompletion
 # The kinds of faults with which a program of CUDA gets an error = the names of the error, its text first.
 ERRORS = """
 out-of-bounds, null-pointer, use-after-free, stack-overflow = illegal memory access, illegal address,
-    CUDA_ERROR_ILLEGAL_ADDRESS, cudaErrorIllegalAddress
+    CUDA_ERROR_ILLEGAL_ADDRESS, cudaErrorIllegalAddress, an illegal memory access was encountered
 misaligned = misaligned address, CUDA_ERROR_MISALIGNED_ADDRESS, cudaErrorMisalignedAddress
 assertion = device-side assert triggered, CUDA_ERROR_ASSERT, cudaErrorAssert
 trap = unspecified launch failure, CUDA_ERROR_LAUNCH_FAILED, cudaErrorLaunchFailure
-timeout, step-budget, deadlock = launch timed out, CUDA_ERROR_LAUNCH_TIMEOUT, cudaErrorLaunchTimeout
+timeout, step-budget, deadlock = launch timed out, CUDA_ERROR_LAUNCH_TIMEOUT, cudaErrorLaunchTimeout,
+    the launch timed out and was terminated
 invalid-branch, invalid-call = invalid program counter, CUDA_ERROR_INVALID_PC, cudaErrorInvalidPc
-wrong-space = invalid address space, CUDA_ERROR_INVALID_ADDRESS_SPACE, cudaErrorInvalidAddressSpace
+wrong-space = invalid address space, CUDA_ERROR_INVALID_ADDRESS_SPACE, cudaErrorInvalidAddressSpace,
+    operation not supported on global/shared address space
 """
 
 
@@ -141,8 +143,11 @@ _LOWER = {name.lower(): row for name, row in CUDA_WORDS.items()}
 
 
 def cuda_word(subject: str) -> CudaWord | None:
-    """The word of that name, with a component or a call's parentheses or without: `threadIdx.x`, `__syncthreads()`."""
-    name = re.sub(r"(\.[xyzw]|\(.*\))?;?$", "", subject.strip().lower())
+    """The word of that name, with a component or a call's parentheses or without: `threadIdx.x`, `__syncthreads()`.
+
+    An error may be as a program prints it: `CUDA error: misaligned address`.
+    """
+    name = re.sub(r"^cuda error: *|(\.[xyzw]|\(.*\))?[;.]?$", "", subject.strip().lower())
     return _LOWER.get(name) or _LOWER.get(name.replace("-", " "))
 
 

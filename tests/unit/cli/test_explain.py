@@ -107,6 +107,9 @@ def test_a_type_a_directive_and_a_target(ptxvm):
     assert "vote" in out
     assert "mbarrier" not in out
     assert "cp.async" not in out
+    named = ptxvm("explain", "compute_90a").out
+    assert named.startswith("sm_90a, a target")
+    assert "compute_90a is what nvcc calls PTX for it: the module says" in named
     done = ptxvm("explain", "sm_999")
     assert (done.code, done.err) == (1, "ptxvm explain: there is no target 'sm_999'\n")
 
@@ -636,6 +639,17 @@ def test_what_a_concept_names_can_be_explained(ptxvm, subject):
     assert ptxvm("explain", subject).code == 0
 
 
+@pytest.mark.parametrize(("words", "kind"), [("out of bounds", "out-of-bounds"), ("null pointer", "null-pointer")])
+def test_a_kind_of_fault_may_be_words(ptxvm, words, kind):
+    assert ptxvm("explain", words).out == ptxvm("explain", kind).out != ""
+
+
+def test_words_that_are_no_instruction_are_not_read_as_one(ptxvm):
+    done = ptxvm("explain", "illegal instruction")
+    assert (done.code, done.out, done.err) == (1, "", "ptxvm explain: nothing is called 'illegal instruction'\n")
+    assert "expected `,` or `;`" in ptxvm("explain", "ad r1 r2").err + ptxvm("explain", "ad r1 r2").out
+
+
 def test_a_fault_and_an_instruction_of_one_name_are_both_explained(ptxvm):
     said = ptxvm("explain", "trap").out
     assert said.startswith("trap: trap\n")
@@ -650,6 +664,8 @@ def test_a_fault_and_an_instruction_of_one_name_are_both_explained(ptxvm):
         ("__SHARED__", "__shared__, CUDA C++\n\nIn PTX it is `.shared`.", ".shared"),
         ("CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address, an error of CUDA\n\nA program of CUDA gets it", "misaligned"),
         ("illegal-address", "illegal memory access, an error of CUDA", "out-of-bounds"),
+        ("CUDA error: an illegal memory access was encountered", "illegal memory access, an error of CUDA", "out-of-bounds"),
+        ("Misaligned address.", "misaligned address, an error of CUDA", "misaligned"),
     ],
 )
 def test_a_word_of_cuda(ptxvm, subject, first, see):

@@ -192,3 +192,35 @@ def test_instructions_that_are_no_features(said):
     assert said(head + "lop3.b32 %r1, %r2, %r3, %r4, 5;\nret; }\n") == [
         "5; error: Instruction 'lop3' requires .target sm_50 or higher"
     ]  # fmt: skip
+
+
+NOT_KNOWN = "Not a name of any known instruction: 'foo'"
+FUSED = "Unexpected instruction types specified for 'fma'"
+ZZ, YY = "Unknown symbol 'zz'", "Unknown symbol 'yy'"
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("foo zz, zz;", [NOT_KNOWN, ZZ, ZZ]),
+        ("foo.bar [zz+4], 1;", ["Unknown modifier '.bar'", NOT_KNOWN, ZZ]),
+        ("foo {zz, %r1}, yy;", ["Illegal expression 'zz'", NOT_KNOWN, ZZ, YY]),
+        ("foo %p1|zz, %r1;", [NOT_KNOWN, ZZ]),
+        ("foo !zz, 1;", ["Illegal argument to predicate negation", NOT_KNOWN, ZZ]),
+        ("foo 1, -zz;", ["Illegal argument to unary minus", NOT_KNOWN, ZZ]),
+        ("foo zz[2];", ["Array indexing on non-array", NOT_KNOWN, ZZ]),
+        ("@zz foo yy;", ["Predicate expression expected", NOT_KNOWN, ZZ, YY]),
+        ("foo.u32 zz.s32, yy;", ["Unknown field '.s32'", NOT_KNOWN, ZZ, YY]),
+        ("foo %r1.x, %r2.b0;", ["Unknown video selector: '.x'", NOT_KNOWN]),
+        ("foo L, p, k, %tid.x;", [NOT_KNOWN]),
+        ("fma zz;", [FUSED, ZZ]),
+        ("@%p1 mad.u32 %r1, zz, 1, 2;", [FUSED.replace("fma", "mad"), ZZ]),
+    ],
+)
+def test_what_a_wrong_head_leaves_of_the_operands(said: Lines, line: str, lines: list[str]) -> None:
+    assert said(line) == [f"9; error: {each}" for each in lines]
+
+
+@pytest.mark.parametrize(("line", "near"), [("ld.global.v2..u32 {%r1, %r2}, [%rd1];", "."), ("foo zz.v2, 1;", ".v2")])
+def test_a_vector_without_a_type_is_that_of_an_instruction(said: Lines, line: str, near: str) -> None:
+    assert said(line) == [f"9; fatal: Parsing error near '{near}': syntax error"]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import release
-from release import absolute, notes, with_addresses
+from packaging.requirements import Requirement
+from release import absolute, materials, notes, with_addresses
 
 ROOT = Path(__file__).parents[3]
 ADDRESS, TAG = "https://example.org/me/ptxvm", "v1.2.3"
@@ -29,6 +30,19 @@ def test_the_metadata_has_addresses():
     assert project["name"] == "ptxvm"
     assert project["urls"]["Repository"] == ADDRESS
     assert project["urls"]["Changelog"] == f"{ADDRESS}/blob/{TAG}/CHANGELOG.md"
+
+
+def test_the_bill_of_materials_says_which_package_needs_which():
+    found = materials("1.2.3")
+    names = {each["bom-ref"]: each["name"] for each in (found["metadata"]["component"], *found["components"])}
+    graph = {names[each["ref"]]: {names[one] for one in each["dependsOn"]} for each in found["dependencies"]}
+    assert graph.keys() == {*names.values()}
+    assert len(found["dependencies"]) == len(graph)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert graph["ptxvm"] == {Requirement(each).name.replace("_", "-") for each in project["dependencies"]}
+    assert graph["jinja2"] == {"markupsafe"}
+    assert graph["rich"] == {"markdown-it-py", "pygments"}
+    assert not graph["click"]  # colorama is for Windows, and not in the lock
 
 
 def test_notes_that_are_too_long_to_read_are_refused(monkeypatch):
