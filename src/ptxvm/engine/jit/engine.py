@@ -342,6 +342,8 @@ class Jit:
         """Run a grid of instrumented code, its CTAs in order."""
         compiled, table = self.compiled(wanted), self.image.memory.table
         launch = Launch(self.image, compiled.facts, shape, limits)
+        if shape.cooperative:
+            _ = launch.environment.workspace  # from the beginning on, so that checks know it
         found = (table.find(each) for each in pointers_at(parameters, compiled.facts.pointers).values())
         runner = compiled.runner(shape, observer.calls)
         runner.calls.library = observer.library

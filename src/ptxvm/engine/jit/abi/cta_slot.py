@@ -6,13 +6,14 @@ A resident CTA has a slot if its kernel has spin loops, and all of its barriers 
     barriers                                   a bit for each barrier at which warps wait
     ayes, voters, ayes_then, voters_then       the votes so far, and when a barrier opened last
     opened                                     warps that wait at a barrier may go on
+    arrived (2), met                           of the checks: the threads at the barrier, and when the CTA met last
     state                                      of each warp
 """
 
 from __future__ import annotations
 
 VOTES = ("barriers", "ayes", "voters", "ayes_then", "voters_then")  # fields of the launch record, while the CTA runs
-KEPT, OPENED, STATES = 2, 7, 16  # offsets of words
+KEPT, OPENED, ARRIVED, MET, STATES = 2, 7, 8, 10, 16  # offsets of words
 
 
 def size(warps: int) -> int:

@@ -20,8 +20,8 @@ from ptxvm.engine.jit.checks import spare_memory
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, Tags
 from ptxvm.engine.jit.checks.told_order import ToldOrder
 from ptxvm.engine.jit.memory.cta_clocks import CLOCKS
-from ptxvm.engine.jit.memory.tags import EPOCH, FIRST, MANY
-from ptxvm.engine.jit.memory.told_order import CHANGES
+from ptxvm.engine.jit.memory.tags import CROWD, EPOCH, FIRST, MANY
+from ptxvm.engine.jit.memory.told_order import CHANGES, JOINS
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.run.callbacks import Callbacks, flags
 from ptxvm.engine.jit.run.runner import address, aligned
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 RENUMBER = ctypes.CFUNCTYPE(None)
 ASK_ORDER = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_uint32, ctypes.c_uint32)
 LINE = 64  # bytes that the processor caches together
+LAST_WORD = (1 << 32) - 1
 WIDEST = 32  # bytes of the masks of several warps, which are loaded together
 
 
@@ -134,8 +135,8 @@ class ObservedLaunch:
             calls.copies = np.zeros(self.kernel.copies_size + LINE, np.uint8)
             record[AT["copies"]] = aligned(calls.copies)
         if unset is not None:
-            calls.masks = np.zeros(self.kernel.masks_size + WIDEST, np.uint8)
-            record[AT["register_masks"]] = calls.masks.ctypes.data
+            calls.masks = np.zeros(self.kernel.masks_size * calls.resident + WIDEST, np.uint8)
+            record[AT["register_masks"]] = record[AT["first_masks"]] = calls.masks.ctypes.data
         if shadow is not None and shadow.init and (local := calls.windows.get(Space.LOCAL)) is not None:
             calls.marks = np.zeros_like(local.allocation.bytes)
             record[AT["local_marks"]] = (calls.marks.ctypes.data - local.allocation.origin) % (1 << 64)
@@ -155,7 +156,7 @@ class ObservedLaunch:
         return partial(record.__setitem__, AT["epoch"], FIRST)  # the numbers of clocks without tags
 
     def _begin_notes(self, calls: ObservedCallbacks, record: Record) -> None:
-        self.told = ToldOrder(int(record[AT["grid_epoch"]]))
+        self.told = ToldOrder(int(record[AT["grid_epoch"]]), calls.launch.shape.threads, beside=self.kernel.runs_beside)
         calls.ask_order = ASK_ORDER(partial(calls.unordered, self.told))
         record[AT["told"]] = self.told.address
         record[AT["ask_order"]] = address(calls.ask_order)
@@ -176,7 +177,7 @@ class ObservedLaunch:
 
     def end(self, calls: Callbacks, record: Record) -> None:
         """Raise Suspicious if the code has found something."""
-        self.last_epoch = int(record[AT["epoch"]])
+        self.last_epoch = max(int(record[AT["epoch"]]), self.told.last_tag if self.told is not None else 0)
         if isinstance(calls, ObservedCallbacks) and calls.clocks is not None:
             self.last_epoch = max(self.last_epoch, int(calls.clocks[CLOCKS].max()))
         found = int(record[AT["suspicion"]])
@@ -224,20 +225,36 @@ class ObservedCallbacks(Callbacks):
         try:
             told.read()
             told.meet(int(self.record[AT["met"]]))
-            warp, writes = warp % CHANGES, warp >= CHANGES
+            given, own, answer = _words(tags, count, "uint32"), _words(mine, count, "uint32"), _words(found, count, "uint8")
+            if warp & JOINS:
+                self._join(told, given, own, answer, _words(cells, count, "uint32"), warp % CHANGES)
+                return
+            warp, writes = warp % CHANGES, bool(warp & CHANGES)
             told.tell(warp)
-            given, own = _words(tags, count, "uint32"), _words(mine, count, "uint32")
-            places, answer = _words(cells, count, "uint64"), _words(found, count, "uint8")
-            open_ones = told.unknown(given, answer, warp)
+            places, open_ones = _words(cells, count, "uint64"), told.table.unknown(given, answer, warp)
             answer[:] = 0
             for n in open_ones.tolist():
-                tag = int(given[n])
-                place = self._place(int(places[n])) if tag & EPOCH - 1 > MANY else None
+                tag, cell = int(given[n]), int(places[n])
+                place = self._place(cell) if MANY < tag & EPOCH - 1 < CROWD else None
                 answer[n] = told.unordered(tag, int(own[n]), warp, place, writes=writes)
         except Suspicious:
             self.record[AT["suspicion"]] = 1
         except BaseException as error:  # noqa: BLE001 - the launch raises it
             self._failed(error)
+
+    def _join(self, told: ToldOrder, tags: Array, mine: Array, found: Array, made: Array, warp: int) -> None:
+        """Find the new tags of the reads of some cells."""
+        told.tell(warp)
+        new: dict[tuple[int, int], int] = {}
+        several = told.several(tags) & (found != 0)
+        made[several] = mine[several] & np.uint32(-EPOCH & LAST_WORD) | np.uint32(MANY)
+        found[several] = 0
+        for n in told.table.unknown(tags, found, warp).tolist():
+            tag, own = int(tags[n]), int(mine[n])
+            key = tag, own if told.apart else 0
+            if key not in new:
+                new[key] = told.join(tag, own, warp)
+            made[n] = new[key] or own
 
     def _place(self, cell: int) -> int | None:
         return self.tags.of_cell(cell) if self.tags is not None else None

@@ -19,6 +19,11 @@ another CTA is suspicious where some CTA of the cluster has ended, or ends witho
 Of a whole warp that arrives at an mbarrier the phase has all accesses, of some lanes those that all lanes of the
 warp know.  Of several reads a tag has the latest clock and the groups of their warps, which is no less than they are.
 
+Where CTAs wait for each other they run beside each other, each until it waits.  Then accesses of several CTAs are in order only
+if notes of fences and strong accesses tell so (`checks.told_order`); a tag of reads by several CTAs stands for all that
+have read, and when.  A CTA that has told others something lets these run before it goes on behind a barrier: what it does next
+is nothing that they have waited for.
+
 **Why one run answers for all schedules**, where values do not depend on the schedule: such a kernel has no atomics, no
 strong accesses, and reads no clock and no set of active lanes.  Let it have a run in which all conflicting accesses are
 ordered by barriers of the CTA.  Any other run does, thread by thread, the same: follow it up to the first access that reads

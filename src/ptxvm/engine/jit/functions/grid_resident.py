@@ -11,7 +11,7 @@ from ptxvm.engine.jit.functions.float_environment import BODY
 from ptxvm.engine.jit.functions.grid_interleaved import cleared_windows
 from ptxvm.engine.jit.functions.grid_sequential import ROUNDS, release_barrier
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory import streaming_stores
+from ptxvm.engine.jit.memory import barrier_epochs, streaming_stores
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.isa.special_registers import WARP
@@ -34,9 +34,11 @@ def grid_function(kernel: KernelContext, name: str = BODY, on_fault: str = "good
         fields="\n".join(f"  %{name}.pointer = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
         begins="\n".join(counters.grid_begins()),
         ends="\n".join([*counters.grid_ends(kernel), *streaming_stores.fence(kernel)]),
-        clear="\n".join(cleared_windows(kernel)),
-        restore="\n".join(_votes(restored=True)),
-        keep="\n".join(_votes(restored=False)),
+        clear="\n".join(
+            [*cleared_windows(kernel), barrier_epochs.cta_begins(kernel, "%shared.own" if kernel.shared_size else "%shared")]
+        ),
+        restore="\n".join([*_votes(restored=True), *barrier_epochs.cta_resumes(kernel)]),
+        keep="\n".join([*_votes(restored=False), *barrier_epochs.cta_waits(kernel)]),
         enter="\n".join(_enter(kernel)),
         release=release_barrier(kernel),
         abreast=abreast,
@@ -53,7 +55,7 @@ def grid_function(kernel: KernelContext, name: str = BODY, on_fault: str = "good
         look=ROUNDS,
         opened=4 * cta_slot.OPENED,
         parted=PARTED,
-        passes=PASSES,
+        patience="\n".join(barrier_epochs.cta_goes_on(kernel, PASSES)),
         ready=RUNNABLE | PARTED,
         runnable=RUNNABLE,
         states=4 * cta_slot.STATES,

@@ -134,7 +134,7 @@ class Terminator:
         """Count an iteration of a loop; at the end of the time slice, check the clock or yield."""
         if self.kernel.nodes[target].rank > self.node.rank:
             return
-        if self.kernel.counts_spins and not self.kernel.general:
+        if self.kernel.counts_spins and (self.at.full or not self.kernel.general):  # or `chain` has counted
             self._spun(target)
         if self.at.full and self._strides():
             self._pause(target)

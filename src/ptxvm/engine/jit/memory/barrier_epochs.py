@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 
 from ptxvm.algebra.types import u32
+from ptxvm.engine.jit.abi import cta_slot
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
@@ -23,14 +24,66 @@ ALL = (1 << 32) - 1  # lanes
 COUNT_BITS = 16  # of the threads that have arrived at barriers with one reduction: there are at most four, with none
 
 
-def cta_begins(kernel: KernelContext) -> str:
+def cta_begins(kernel: KernelContext, shared: str = "%shared") -> str:
     """Begin a CTA: its epoch is new, its shared memory has no tags, and its threads have done nothing yet.
 
     The CTAs of a cluster, which begin before any of them runs, have one epoch.
     """
     unset, copies = kernel.unset_registers, header_size(kernel) if kernel.logs_copies else 0
     masks = unset.size(kernel.warps_together) if unset is not None else 0
-    return _new_epoch(kernel) + _cleared("register_masks", masks) + _cleared("copies", copies)
+    own = "\n".join([*_masks_of_slot(kernel, "%slot"), ""])
+    return own + _new_epoch(kernel, shared) + _cleared("register_masks", masks) + _cleared("copies", copies)
+
+
+def cta_resumes(kernel: KernelContext) -> Iterator[str]:
+    """Lines with which a CTA runs in its slot, for the first time or after others."""
+    if not kernel.runs_beside:
+        return
+    yield from _masks_of_slot(kernel, "%s")
+    yield from _copied("arrived", "i64", cta_slot.ARRIVED, restored=True)
+    yield f"  %met.kept = getelementptr i32, ptr %m, i64 {cta_slot.MET}"
+    yield from told_order.resumes(kernel, "%met.kept")
+
+
+def cta_goes_on(kernel: KernelContext, passes: int) -> Iterator[str]:
+    """Lines that set whether a CTA goes on after a pass over its warps, or others run first."""
+    if not kernel.follows_fences or not kernel.runs_beside:
+        yield f"  %patient = icmp ult i32 %pass.next, {passes}"
+        return
+    yield f"  %few.passes = icmp ult i32 %pass.next, {passes}"
+    yield f"  %tells.pointer = getelementptr i8, ptr %ctx, i64 {offset('tells')}"
+    yield "  %tells = load i32, ptr %tells.pointer, align 8"
+    yield "  %silent = icmp eq i32 %tells, 0"
+    yield "  %patient = and i1 %few.passes, %silent"
+
+
+def cta_waits(kernel: KernelContext) -> Iterator[str]:
+    """Lines with which a CTA leaves its slot to itself, until others have run."""
+    if kernel.runs_beside:
+        yield from _copied("arrived", "i64", cta_slot.ARRIVED, restored=False)
+        yield from _copied("met", "i32", cta_slot.MET, restored=False)
+
+
+def _copied(field: str, llvm: str, word: int, *, restored: bool) -> Iterator[str]:
+    """Lines that copy a field of the launch record from the slot of a CTA, or to it."""
+    name = f"%{field}.{'again' if restored else 'now'}"
+    yield f"  {name}.slot = getelementptr i32, ptr %m, i64 {word}"
+    yield f"  {name}.field = getelementptr i8, ptr %ctx, i64 {offset(field)}"
+    source, target = (f"{name}.slot", f"{name}.field") if restored else (f"{name}.field", f"{name}.slot")
+    yield f"  {name} = load {llvm}, ptr {source}, align 4"
+    yield f"  store {llvm} {name}, ptr {target}, align 4"
+
+
+def _masks_of_slot(kernel: KernelContext, slot: str) -> Iterator[str]:
+    """Lines that set where the masks of registers are of the CTA in a slot, if several CTAs have some."""
+    if not kernel.runs_beside or kernel.unset_registers is None:
+        return
+    yield f"  %masks.first.pointer = getelementptr i8, ptr %ctx, i64 {offset('first_masks')}"
+    yield "  %masks.first = load ptr, ptr %masks.first.pointer, align 8"
+    yield f"  %masks.distance = mul i64 {slot}, {kernel.unset_registers.size(kernel.warps)}"
+    yield "  %masks.own = getelementptr i8, ptr %masks.first, i64 %masks.distance"
+    yield f"  %masks.own.pointer = getelementptr i8, ptr %ctx, i64 {offset('register_masks')}"
+    yield "  store ptr %masks.own, ptr %masks.own.pointer, align 8"
 
 
 def _cleared(field: str, size: int) -> str:
@@ -44,7 +97,7 @@ def _cleared(field: str, size: int) -> str:
     )
 
 
-def _new_epoch(kernel: KernelContext) -> str:
+def _new_epoch(kernel: KernelContext, shared: str) -> str:
     if kernel.shadow is None or not (kernel.clocked or kernel.shadow.checks & {"race", "init", "sync"}):
         return ""
     _define(kernel, kernel.shadow)
@@ -55,7 +108,7 @@ def _new_epoch(kernel: KernelContext) -> str:
     size = GRAIN * -(-kernel.shared_together // kernel.shadow.grain[True])
     is_first = "  %is.first = icmp eq i64 %slot, 0\n" if kernel.cluster_size > 1 else ""
     begins = "%is.first" if is_first else "true"
-    return f"{is_first}  call void @ptxvm.epoch(ptr %ctx, i1 {begins}, ptr %shared, i64 {size})\n"
+    return f"{is_first}  call void @ptxvm.epoch(ptr %ctx, i1 {begins}, ptr {shared}, i64 {size})\n"
 
 
 def barrier_opens(kernel: KernelContext) -> list[str]:

@@ -27,7 +27,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
-from ptxvm.engine.jit.memory import cta_clocks
+from ptxvm.engine.jit.memory import cta_clocks, told_order
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.lane_offsets import Chunk, constant_offsets, pieces
 from ptxvm.engine.jit.memory.local_marks import LocalMarks
@@ -76,7 +76,9 @@ class ShadowCheck(TagCheck):
         self.site, self.space = site, space
         self.cells = max(size // self.shadow.grain[self.own], 1)
         self.verb, self.coherent, self.late, self._wrong = access.verb, access.coherent, access.asynchronous, {}
-        self._moved = self._displacement()
+        self._moved, self._observed = self._displacement(), False
+        if access.strong:
+            told_order.may_observe(self.at)
         if space is Space.GENERIC and self.shadow.race:
             cta_clocks.cluster_reached(self.at, raw)
         if self.own:
@@ -246,7 +248,17 @@ class ShadowCheck(TagCheck):
             for n, lost in enumerate(self._lost(reads, raw, made)):
                 with self._where(self._some([lost], mask), likely=False):
                     again = lost if mask is None else self.both(count, lost, mask)
+                    if isinstance(self.order, FenceOrder):
+                        again = self._but_crowds(self.order, self._reads(self._cells(raw, n), count), made[n], again)
                     self.at.scatter("i32", self.every(count, self.order.many()), self._reads(self._cells(raw, n), count), again)
+
+    def _but_crowds(self, order: FenceOrder, cells: str, made: str, lost: str) -> str:
+        """Of the lanes whose tag of reads is lost, those in whose place none of several CTAs is; those with one are suspect."""
+        count, code = self.width, self.code
+        stays = order.crowd(count, self.at.gather("i32", cells, lost))
+        others = self.both(count, lost, code.emit(f"xor <{count} x i1> {stays}, splat (i1 true)"))
+        self.at.suspect_where(self._any(count, self.both(count, others, order.crowd(count, made))))
+        return others
 
     def _some(self, wrong: list[str], mask: str | None) -> str:
         """Is one of some predicates true for an active lane?"""
@@ -341,6 +353,8 @@ class ShadowCheck(TagCheck):
         unsettled = unsettled and self.both(count, other, unsettled)
         if access.verb is Verb.READ and (unsettled or isinstance(self.order, FenceOrder)):
             mask = self._weak_reads(cells, (wrote, read), unsettled or self._plain(wrote, low))
+            told_order.observes(self.at, mask, first=not self._observed)
+            self._observed = True
         for wrong in (unordered, readers):
             self._suspect(count, wrong, mask)
         if within:
@@ -380,8 +394,10 @@ class ShadowCheck(TagCheck):
     def _weak_reads(self, cells: str, tags: tuple[str, str], plain: str) -> str:
         """Check strong loads of some lanes as weak loads, so that the tag of the write stays; returns the other lanes."""
         code, count, mask, order = self.code, self.width, self.at.active_vector(), self.order
-        (wrote, read), mine = tags, order.mine(range(count))
+        mine = order.mine(range(count))
         plain = plain if mask is None else self.both(count, plain, mask)
+        none = f"{self.type(count)} zeroinitializer"
+        wrote, read = (code.emit(f"select <{count} x i1> {plain}, {self.type(count)} {each}, {none}") for each in tags)
         self._suspect(count, order.unordered(count, wrote, mine, writes=True), plain)
         self.at.scatter("i32", order.readers(count, read, mine), self._reads(cells, count), plain)
         others = code.emit(f"xor <{count} x i1> {plain}, splat (i1 true)")

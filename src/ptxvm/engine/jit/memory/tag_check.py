@@ -19,7 +19,7 @@ class TagCheck(CellVectors):
     says that the cells are in shared memory, `late` that the access goes on beside the threads.
     """
 
-    own = coherent = late = False
+    own = coherent = late = _observed = False
     site = cells = 0
     space, verb = Space.GENERIC, Verb.READ
     order: TagOrder

@@ -232,14 +232,16 @@ class FenceOrder(EpochOrder):
         if self.own:
             return code.emit(f"icmp uge {llvm} {tag}, {self.every(count, self.met())}")
         away = code.emit(f"sub {llvm} {tag}, {self.every(count, self.cta())}")
-        span = self.every(count, code.emit(f"sub i32 {self.met()}, {self.cta()}"))
+        since = code.intrinsic("i32", "llvm.usub.sat.i32", ("i32", self.met()), ("i32", self.cta()))
+        span = self.every(count, since)  # none where it has not met since others ran
         found = self._either(count, code.emit(f"icmp uge {llvm} {away}, {span}"), self._is_crowd(count, tag))
         return self.both(count, found, self.of_the_grid(count, tag))
 
     def readers(self, count: int, read: str, mine: str | None) -> str:
         """The thread where the earlier reads are known, or are its own; else several of this CTA, or of several CTAs.
 
-        Nobody is asked about most words: those of shared memory, and what several threads or CTAs have read.
+        Nobody is asked about most words: those of shared memory, and what several threads or CTAs have read.  Where CTAs wait
+        for each other, the tag of several CTAs says which.
         """
         code, llvm, bits, many = self.code, self.type(count), self.type(count, "i1"), self.every(count, self.many())
         mine = mine or many
@@ -251,11 +253,14 @@ class FenceOrder(EpochOrder):
         one = code.emit(f"icmp ult {llvm} {self._difference(count, read, mine)}, {self.every(count, str(MANY))}")
         before, crowd = self.of_another_cta(count, read), self._is_crowd(count, read)
         crowd = self.both(count, crowd, self.of_the_grid(count, read))
+        if self.kernel.runs_beside:
+            of_others = self._either(count, self._either(count, self.both(count, another, one), before), crowd)
+            return code.emit(f"select {bits} {of_others}, {llvm} {self._joined(count, read, mine, of_others)}, {llvm} {of_cta}")
+        several = self.every(count, code.emit(f"or i32 {self.now()}, {CROWD}"))
         single = self.both(count, before, code.emit(f"xor {bits} {crowd}, {self.every(count, 'true', 'i1')}"))
         open_one = self._either(count, self.both(count, another, one), single)
         unknown = self._asked(count, read, mine, open_one)
         known = self.both(count, open_one, code.emit(f"xor {bits} {unknown}, {self.every(count, 'true', 'i1')}"))
-        several = self.every(count, code.emit(f"or i32 {self.now()}, {CROWD}"))
         left = code.emit(f"select {bits} {self._either(count, before, crowd)}, {llvm} {several}, {llvm} {of_cta}")
         return code.emit(f"select {bits} {known}, {llvm} {mine}, {llvm} {left}")
 
@@ -274,6 +279,22 @@ class FenceOrder(EpochOrder):
         llvm = self.type(count)
         low = self.code.emit(f"and {llvm} {tag}, {self.every(count, str(EPOCH - 1))}")
         return self.code.emit(f"icmp eq {llvm} {low}, {self.every(count, str(CROWD))}")
+
+    def crowd(self, count: int, tag: str) -> str:
+        """Does a tag of this grid mean reads by several CTAs?"""
+        return self.both(count, self._is_crowd(count, tag), self.of_the_grid(count, tag))
+
+    def _joined(self, count: int, read: str, mine: str, found: str) -> str:
+        """The new tags of the reads that are `found`."""
+        code, name = self.code, told_order.joined(self.code.unit, count)
+        found = code.emit(f"zext {self.type(count, 'i1')} {found} to {self.type(count, 'i8')}")
+        vectors = [("i32", read), ("i32", mine), ("i8", found)]
+        arguments = [
+            (f"<{count} x {one}>", code.emit(f"bitcast {one} {each} to <1 x {one}>") if count == 1 else each)
+            for one, each in vectors
+        ]
+        made = code.call(f"<{count} x i32>", name, ("ptr", "%ctx"), *arguments, ("i32", self.kernel.warp_among), pure=False)
+        return code.emit(f"extractelement <1 x i32> {made}, i64 0") if count == 1 else made
 
     def _asked(self, count: int, tag: str, mine: str | None, found: str) -> str:
         """Which of the accesses that barriers leave open are unordered?"""

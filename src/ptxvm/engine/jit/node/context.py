@@ -56,7 +56,7 @@ class KernelContext:
     A `general` version has a lane scheduler, which runs lanes that are at any node.  The shapeless version is general, and
     so is one with `partial_barriers` (barriers for some threads).  A kernel with spin loops is `fair`: its general version
     lets no spinning lane starve others, and its other versions leave for the general one when a spin loop lasts.  In
-    instrumented code a spin loop that lasts is a suspicion instead: the thread may wait for one that runs later.
+    instrumented code that follows CTAs one after the other, a spin loop that lasts is a suspicion instead.
     """
 
     TICKS = TICKS
@@ -85,7 +85,6 @@ class KernelContext:
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)
         self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
-        self.fair = bool(self.spinning) and (not self.follows_threads or self.polls)
         self.by_fences = wanted.by_fences
         by_warps = self.deferred or self.polls or wanted.by_warps
         self.partial_barriers = by_warps or analysis.partial_barriers(self.cluster_size)
@@ -185,6 +184,18 @@ class KernelContext:
     def scans_pending(self) -> bool:
         """Does the lane scheduler search an array of the lane masks?  A few masks are variables instead, with a bit each."""
         return self.general and len(self.pending) > MOST_BITS
+
+    @cached_property
+    def fair(self) -> bool:
+        """Does it have spin loops, and a general version in which no spinning lane starves others?"""
+        return bool(self.spinning) and (not self.follows_threads or self.polls or self.runs_beside)
+
+    @cached_property
+    def runs_beside(self) -> bool:
+        """Do checks follow CTAs that wait for each other?  Their order then is in what threads tell each other."""
+        if not self.follows_threads or not self.spinning or self.clocked or self.cluster_size > 1 or self.logs_copies:
+            return False
+        return self.shadow is not None and (self.by_fences or not self.shadow.race)
 
     @cached_property
     def caches_bounds(self) -> bool:

@@ -11,7 +11,8 @@ $clear
 ;
 ; A CTA runs until all of its warps have ended.  A warp that stays in a spin loop yields: it waits for what another writes.
 ; When all warps of a CTA have yielded, or wait at a barrier for those, the next CTA runs, in a slot of its own.
-; A CTA that comes from barrier to barrier may wait as well: after $$passes passes over its warps, others run.
+; A CTA that comes from barrier to barrier may wait as well: after $$passes passes over its warps, others run; in instrumented
+; code once it has told others something, for they shall learn no more than what they wait for.
 ; After a fault the CTAs before that of the fault run to their end, if they do not wait for each other; of instrumented code,
 ; which the exact checker runs again, none does.
 define internal i32 @$name(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
@@ -103,7 +104,7 @@ on:
 counted:
   %reopened = phi i32 [ 1, %round ], [ 0, %on ]
   %pass.next = add i32 %pass.number, 1
-  %patient = icmp ult i32 %pass.next, $passes
+$patience
   br i1 %patient, label %pass, label %leave.on
 pass:
   %pass.number = phi i32 [ 0, %visit ], [ %pass.next, %counted ]

@@ -30,6 +30,7 @@ class CheckedKernel:
     reductions: tuple[str, ...]  # of its barriers
     copies_size: int  # of the log of asynchronous copies, in bytes; 0 where there is none
     follows_fences: bool  # and strong accesses
+    runs_beside: bool  # other CTAs, which wait for each other
 
     @classmethod
     def of(cls, kernel: KernelContext) -> CheckedKernel:
@@ -41,7 +42,7 @@ class CheckedKernel:
             kernel.graph.bounded.several, kernel.image.memory.address_bits,
             kernel.uses_local and not kernel.marks_local, cta_clocks.words(kernel) if kernel.clocked else 0,
             kernel.watches_mbarriers, kernel.reductions, pending_copies.log_size(kernel) if kernel.logs_copies else 0,
-            kernel.follows_fences,
+            kernel.follows_fences, kernel.runs_beside,
         )  # fmt: skip
 
     def know_doubts(self, before: CheckedKernel | None) -> None:

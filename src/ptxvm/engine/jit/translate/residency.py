@@ -13,9 +13,10 @@ BYTES_IN_STEP = 1 << 26  # ... and bytes of their records, shared and local memo
 
 def most_resident(kernel: KernelContext) -> int:
     """The most CTAs that are resident at once: more than one if they may wait for each other."""
-    if kernel.cluster_size == 1 and (not kernel.fair or kernel.follows_threads):
+    one_by_one = kernel.follows_threads and not kernel.runs_beside
+    if kernel.cluster_size == 1 and (not kernel.fair or one_by_one):
         return 1
-    if kernel.follows_threads:  # their tags tell one cluster from those before it
+    if one_by_one:  # their tags tell one cluster from those before it
         return kernel.cluster_size
     clusters = min(MOST_THREADS // kernel.threads, MOST_BYTES // _size(kernel)) // kernel.cluster_size
     return max(1, clusters) * kernel.cluster_size
