@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from functools import cached_property
 
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
@@ -16,6 +15,7 @@ Times = dict[Thread, int]  # the time up to which accesses are known
 Steps = dict[tuple[int, int], dict[int, int]]  # of each warp of a CTA the last fence, by the lanes that executed it
 Readers = dict[int, int]  # of each CTA that has read a cell the time of its last read
 EVERY = -1
+NO_STEPS: Steps = {}
 
 
 class Table:
@@ -24,25 +24,30 @@ class Table:
     It is made when it is first asked, and does not change.  It may be what a write and all `before` it in its chain have told.
     """
 
-    def __init__(self, make: Callable[[], tuple[Times, Steps]], last: Published | None = None) -> None:
+    __slots__ = ("_make", "_parts", "last")
+
+    def __init__(self, make: Callable[[], tuple[Times, Steps]] | None, last: Published | None = None) -> None:
         self._make, self.last = make, last
+        self._parts: tuple[Times, Steps] | None = None
 
     @classmethod
     def of(cls, times: Times, steps: Steps | None = None) -> Table:
         """A table of known parts."""
-        made = cls(lambda: (times, steps or {}))
-        made.parts = times, steps or {}
+        made = cls(None)
+        made._parts = times, steps or NO_STEPS
         return made
 
     @property
     def made(self) -> bool:
         """Has it been asked?"""
-        return "parts" in self.__dict__
+        return self._parts is not None
 
-    @cached_property
+    @property
     def parts(self) -> tuple[Times, Steps]:
         """The times of threads, and the fences of warps."""
-        return self._make()
+        if self._parts is None and self._make is not None:
+            self._parts, self._make = self._make(), None
+        return self._parts or ({}, {})
 
     def time(self, cta: int, number: int) -> int:
         """Up to which time the accesses of a thread are known, or of all threads of a CTA."""
@@ -53,11 +58,6 @@ class Table:
         fences = steps.get((cta, number // WARP), {})
         lane = max((time for lanes, time in fences.items() if lanes >> number % WARP & 1), default=0)
         return max(known, times.get((cta, number), 0), lane)
-
-    def older(self, other: Table) -> bool:
-        """Does another table have all of this one, since it is from a later write of the same chain?"""
-        one, two = self.last, other.last
-        return one is not None and two is not None and one.chain is two.chain and one.place < two.place
 
 
 Layers = tuple[Table, ...]  # the latest of some tables
@@ -179,9 +179,10 @@ class ToldCta:
 
     `apart` says that some of them may know since then what others do not.
 
-    All of them know `known`, and have `observed` what fence.sc learn `offered` from; some are `observing` more since they met,
-    and fence.sc have told some of them what they have `learned`.  The fence.sc of the CTA are `fenced` until it met last, and
-    `fencing` since then.  `told` is the stamp of what is in the table, by the tables that it is from, which must stay.
+    All of them know `known`, and have `observed` what fence.sc learn `offered` from, which is None before one asks; some are
+    `observing` more since they met, and fence.sc have told some of them what they have `learned`.  The fence.sc of the CTA are
+    `fenced` until it met last, and `fencing` since then.  `told` is the stamp of what is in the table, by the tables that it is
+    from, which must stay.
     """
 
     number: int
@@ -189,7 +190,7 @@ class ToldCta:
     apart: bool = False
     known: Layers = ()
     observed: list[Published] = field(default_factory=list)
-    offered: Layers = ()
+    offered: Layers | None = ()
     observing: list[Published] = field(default_factory=list)
     learned: Layers = ()
     fenced: list[Fence] = field(default_factory=list)

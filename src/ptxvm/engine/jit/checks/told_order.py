@@ -256,7 +256,7 @@ class ToldOrder:
         if cta.observing:
             cta.observed += cta.observing
             cta.observing = []
-            cta.offered = self._told_by(cta.observed)
+            cta.offered = None
 
     def _lanes(self, threads: list[int], time: int) -> None:
         """Lanes have met: each knows the others, and what they know."""
@@ -271,7 +271,9 @@ class ToldOrder:
     def _fence(self, warp: int, lanes: int, time: int, what: int) -> None:
         """Lanes execute a fence; what all threads have observed, those of a whole warp learn together."""
         wide, cta = bool(what & SC) and what >> RANK & RANKS >= WIDE, self._cta
-        offered = cta.offered if wide else ()
+        if wide and cta.offered is None:
+            cta.offered = self._told_by(cta.observed)
+        offered = cta.offered or () if wide else ()
         fence = Fence(self._read, (cta.number, warp), lanes, time, what, cta.met, cta.known, offered)
         cta.fences[warp].append(fence)
         if wide:
@@ -423,9 +425,12 @@ class ToldOrder:
         if not one or not other:
             return one or other
         found = tuple({id(each): each for each in one + other}.values())
-        chained = [each for each in found if each.last is not None]
-        if len(chained) > 1:
-            found = tuple(each for each in found if not any(each.older(more) for more in chained))
+        latest: dict[object, int] = {}
+        for each in found:
+            if each.last is not None:
+                latest[each.last.chain] = max(latest.get(each.last.chain, 0), each.last.place)
+        if latest:  # a table has all of those of earlier writes in its chain
+            found = tuple(each for each in found if each.last is None or each.last.place == latest[each.last.chain])
         return found if len(found) <= MOST_LAYERS else self._few(found)
 
     def _few(self, found: Layers) -> Layers:
