@@ -188,11 +188,18 @@ def test_products_in_every_layout_are_exact(type, swizzle, registers, major_a, m
         ("m64n16k32", "f32.e4m3.e5m2", "1, 1", "panels.f32.f16.f32.k32"),
         ("m64n48k16", "f32.f16.f16", "1, 1, 0, 0", "panels.f32.f16.f32.k16"),
         ("m64n48k32", "s32.s8.s8", "", "mma.s32.s8.s8.s32.m16n8k32"),
+        ("m64n48k32", "f32.f16.f16", "1, 1, 0, 0", "mma.f32.f16.f16.f32.m16n8k32"),
+        ("m64n16k64", "s32.u8.u8", "", "mma.s32.u8.u8.s32.m16n8k64"),
+        ("m64n16k64", "f32.e4m3.e4m3", "1, -1", "mma.f32.f16.f16.f32.m16n8k64"),
     ],
 )
 def test_products_are_compiled(shape, types, scales, name):
-    """They go through functions that kernels share, whatever their order, signs and types."""
-    line = f"wgmma.mma_async.sync.aligned.{shape}.{types} {{d}}, %da, %db, %p{', ' * bool(scales)}{scales};"
+    """They go through functions that kernels share, whatever their order, signs and types; sparse ones are twice as deep."""
+    sparse = (shape[6:], types) in (("k32", "f32.f16.f16"), ("k64", "s32.u8.u8"), ("k64", "f32.e4m3.e4m3"))
+    line = (
+        f"wgmma.mma_async{'.sp' * sparse}.sync.aligned.{shape}.{types} {{d}}, %da, %db, {'%m, 0, ' * sparse}%p"
+        f"{', ' * bool(scales)}{scales};"
+    )
     text = kernel(line, int(shape[4:6]) // 2, (0, 0)).dump("llvm", block=128)
     assert f"@ptxvm.library.ptxvm.{name}" in text
     assert ".wgmma." in text
@@ -216,17 +223,28 @@ def test_bits_and_small_accumulators(engine, rng):
     assert (got == -(values_a @ values_b.T)[rows, places]).all()
 
 
-SPARSE = [("f16", False), ("bf16", True), ("tf32", False), ("s8", False), ("e4m3", True)]
+SPARSE = [
+    # type, A in registers, columns, the swizzle of B, MN-major B, negated
+    ("f16", False, 16, 128, False, False),
+    ("bf16", True, 72, 64, False, True),
+    ("tf32", False, 16, 128, False, False),
+    ("s8", False, 24, 64, False, False),
+    ("e4m3", True, 40, 128, False, True),
+    ("f16", True, 64, 128, True, False),
+    ("bf16", False, 32, 0, True, True),
+    ("u8", True, 16, 0, False, False),
+    ("e5m2", False, 256, 64, False, False),
+]
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
-@pytest.mark.parametrize(("type", "registers"), SPARSE)
-def test_sparse_products_are_exact(type, registers, engine, rng):
+@pytest.mark.parametrize(("type", "registers", "columns", "swizzle", "major_b", "negated"), SPARSE)
+def test_sparse_products_are_exact(type, registers, columns, swizzle, major_b, negated, engine, rng):
     """The upper eight rows of each warp store the first halves of the chunks, the lower ones the second halves."""
-    size, columns = np.dtype(DTYPES[type]).itemsize, 16
+    size, low = np.dtype(DTYPES[type]).itemsize, 0 if type == "u8" else -4
     stored, chunk = 32 // size, 2 if type == "tf32" else 4
-    a, b = rng.integers(-4, 5, (64, stored)), rng.integers(-4, 5, (columns, 2 * stored))
+    a, b = rng.integers(low, 5, (64, stored)), rng.integers(low, 5, (columns, 2 * stored))
     dense = np.zeros((64, 2 * stored), np.int64)
     for row, n in itertools.product(range(64), range(stored)):
         half = chunk // 2
@@ -236,20 +254,24 @@ def test_sparse_products_are_exact(type, registers, engine, rng):
     metadata = np.where(lanes % 2, 0xEEEE_EEEE, 0x4444_4444) if wide else np.where(lanes % 4 < 2, 0, 0xEEEE_4444)
     memory = np.zeros(SHARED, np.uint8)
     stored_a = a.astype(DTYPES[type])
-    da, db = put(memory, AT_A, stored_a, 32), put(memory, AT_B, b.astype(DTYPES[type]), 128)
+    da, db = put(memory, AT_A, stored_a, 32), put(
+        memory, AT_B, b.astype(DTYPES[type]), swizzle, transposed=major_b
+    )  # fmt: skip
     rows, places = places_of_d(columns)
-    whole = type == "s8"
-    tail = "" if whole else ", 1, 1"
+    whole, sign = type in ("s8", "u8"), -1 if negated else 1
+    tail = "" if whole else f", {sign}, 1"
     if size == 2:
-        tail += ", 0" if registers else ", 0, 0"
+        tail += f", {int(major_b)}" if registers else f", 0, {int(major_b)}"
     sums = "s32" if whole else "f32"
     instruction = (
         f"wgmma.mma_async.sp.sync.aligned.m64n{columns}k{2 * stored}.{sums}.{type}.{type} {{d}}, "
         f"{'{a}' if registers else '%da'}, %db, %m, {int(not wide)}, %p{tail};"
     )
-    got = run(instruction, memory, da, db, np.zeros((128, columns // 2), np.uint32), fragment_of_a(stored_a), metadata,
-              engine=engine).view(np.int32 if whole else np.float32)  # fmt: skip
-    assert (got == (dense @ b.T)[rows, places]).all()
+    held, d = np.int32 if whole else np.float32, rng.integers(-50, 50, (64, columns))
+    given = d[rows, places].astype(held).view(np.uint32)
+    for enabled in (1, 0):
+        got = run(instruction, memory, da, db, given, fragment_of_a(stored_a), metadata, enabled, engine=engine).view(held)
+        assert (got == (sign * dense @ b.T + d * enabled)[rows, places]).all()
 
 
 # ── recorded dot products ───────────────────────────────────────────────────────────────

@@ -67,15 +67,25 @@ class OverflowRecords:
         if not self._count or not self.any_of(cells):
             return
         where, records = self.held
-        instead = dict(zip(zip(cells.tolist(), old.tolist(), strict=True), new.tolist(), strict=True))
-        found = np.flatnonzero(np.isin(records, old) & np.isin(where, cells)).tolist()
-        moved = [(n, instead[key]) for n in found if (key := (int(where[n]), int(records[n]))) in instead]
+        found = np.flatnonzero(self._among(where, cells))
+        found = found[np.isin(records[found], old)]
+        mine = self._among(cells, where[found])  # few of them have records, as a rule
+        keys = zip(cells[mine].tolist(), old[mine].tolist(), strict=True)
+        instead = dict(zip(keys, new[mine].tolist(), strict=True))
+        moved = [(n, instead[key]) for n in found.tolist() if (key := (int(where[n]), int(records[n]))) in instead]
         if moved:
             at = np.array([n for n, _ in moved], np.int64)
             rest = np.ones(len(where), np.bool_)
             rest[at] = False
             self._put(where[rest], records[rest])
             self.add(where[at], np.array([record for _, record in moved], np.int64))
+
+    def _among(self, cells: Ints, others: Ints) -> Mask:
+        """Which cells are among others?"""
+        self._asking[others] = 1
+        found: Mask = self._asking[cells] > 0
+        self._asking[others] = 0
+        return found
 
     def halve(self) -> None:
         """Split each cell into two halves."""

@@ -56,9 +56,11 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
 
 
 def _of_sparse(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
-    """The function for a product with a sparse A of halves."""
-    core = unit_of(product, architecture)
-    return _of_dense(unit, written_for(unit, mma_sparse.dense(product), core, sparse=True, fast=fast), product)
+    """The function for a product with a sparse A of halves or integers."""
+    whole = mma_sparse.dense(product)
+    if product.d.type is s32:
+        return _of_dense(unit, _named(unit, whole, Integers(unit, whole)), product)
+    return _of_dense(unit, written_for(unit, whole, unit_of(product, architecture), sparse=True, fast=fast), product)
 
 
 def _of_dense(unit: Unit, called: str | None, product: Product, *, by_halves: bool = False) -> str | None:

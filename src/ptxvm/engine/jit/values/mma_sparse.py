@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ptxvm.algebra.types import b32, bf16, f16
+from ptxvm.algebra.types import b32, bf16, f16, s32
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.values.mma_writer import WORDS, leave
@@ -22,8 +22,9 @@ CHUNK = 4  # halves or bytes, of which two are stored
 
 
 def is_sparse(product: Product) -> bool:
-    """Is it a product with a sparse A of halves, and without scales?"""
-    return product.sparsity is not None and product.scaling is None and product.a.type in (f16, bf16)
+    """Is it a product with a sparse A of halves or integers, and without scales?"""
+    of_integers = product.d.type is s32
+    return product.sparsity is not None and product.scaling is None and (of_integers or product.a.type in (f16, bf16))
 
 
 def dense(product: Product) -> Product:

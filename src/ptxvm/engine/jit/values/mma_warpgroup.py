@@ -1,7 +1,8 @@
 """Products of a warpgroup in vector registers (PTX 9.7.15.5).
 
 A function copies a fragment of B from shared memory for every eight columns, and one of A where it is not in registers.  Floats
-are multiplied at once, by the function of `mma_rows`; integers, and few columns, by that of `mma`, eight columns at a time.
+are multiplied at once, by the function of `mma_rows`; integers, few columns, and a sparse A by that of `mma`, eight columns at
+a time.
 
 A register consists of eight pieces of 16 bytes.  In each piece of a K-major matrix four lanes have their elements along K;
 the eight pieces of an MN-major matrix are eight rows of a block of 8 by 8, which is transposed.
@@ -9,12 +10,14 @@ the eight pieces of an MN-major matrix are eight rows of a block of 8 by 8, whic
 
 from __future__ import annotations
 
+from dataclasses import replace
 from string import Template
 
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import mma, mma_rows, mma_small
 from ptxvm.engine.jit.values.mma_rows import AT_A, AT_B, AT_ENABLED
+from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WARPS, WarpgroupProduct
 from ptxvm.machine.tensor_core import Architecture, unit_of
@@ -159,7 +162,8 @@ $steps
   %$m.rows.end = mul i32 %$m.row, 7
   %$m.end.0 = add i32 %$m.start, %$m.rows.end
   %$m.end.1 = add i32 %$m.end.0, %$m.last
-  %$m.end.2 = add i32 %$m.end.1, %$m.step
+  %$m.end.along = mul i32 %$m.step, $along
+  %$m.end.2 = add i32 %$m.end.1, %$m.end.along
   %$m.slack = select i1 %$m.plain, i32 15, i32 127
   %$m.end = or i32 %$m.end.2, %$m.slack
   %$m.beyond = icmp uge i32 %$m.end, $most
@@ -168,7 +172,11 @@ $steps
   %$m.differ = icmp ne <$lanes x i64> %$m.all, %$m.same
   %$m.differ.bits = bitcast <$lanes x i1> %$m.differ to i$lanes
   %$m.apart = icmp ne i$lanes %$m.differ.bits, 0
-  %$m.far = or i1 %$m.beyond, %$m.apart""")
+  %$m.cut = icmp ult i32 %$m.width, $whole
+  %$m.in.rows = xor i1 %$m.plain, true
+  %$m.short = and i1 %$m.cut, %$m.in.rows
+  %$m.far.0 = or i1 %$m.beyond, %$m.apart
+  %$m.far = or i1 %$m.far.0, %$m.short""")
 
 # The distance of two registers along K, and that of the last eight rows from the first ones.
 ALONG_K = Template("""  %$m.step = select i1 %$m.plain, i32 %$m.leading, i32 16
@@ -197,10 +205,8 @@ ROWS_ACROSS_K = Template("""  $found.in = and i32 $number, %$m.mask
 def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shared_size: int, *, fast: bool) -> str | None:
     """Write the function of a product unless it is there; returns its name, or None where none handles it."""
     product = spec.product
-    if product.further:
-        return None
-    tile, columns = mma_small.tile(product), product.d.shape[1]
-    at_once = mma.of_floats(tile) and (columns > FEW or mma_small.is_small(product))
+    tile, columns = _tile(product), product.d.shape[1]
+    at_once = product.sparsity is None and mma.of_floats(tile) and (columns > FEW or mma_small.is_small(product))
     if at_once:
         called = mma_rows.shared(unit, product, unit_of(product, architecture), fast=fast)
     else:
@@ -219,6 +225,15 @@ def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shar
         kind = RowsFunction if at_once else TilesFunction
         unit.helper(name, kind(spec, shared_size).text(name, called))
     return name
+
+
+def _tile(product: Product) -> Product:
+    """The product of eight of the columns, of halves where A is not sparse and the floats are small."""
+    if product.sparsity is None:
+        return mma_small.tile(product)
+    shape = f"m16n{COLUMNS}k{product.b.shape[0]}"
+    b, c, d = (mma_fragment(name, each.type, shape) for name, each in (("b", product.b), ("c", product.c), ("d", product.d)))
+    return replace(product, b=b, c=c, d=d)
 
 
 def opposite(spec: WarpgroupProduct) -> bool:
@@ -253,7 +268,11 @@ class ProductFunction:
 
     def _descriptor(self, m: str, start: int, groups: int) -> str:
         steps = (ACROSS_K if self._transposed(m) else ALONG_K).substitute(m=m, groups=groups)
-        return FIELDS.substitute(m=m, start=start, lanes=WARP, most=self.most, steps=steps)
+        along = self.stored["ab".index(m)] // (2 if m == "a" else 1)  # pieces along K, which a row of the pattern has whole
+        return FIELDS.substitute(
+            m=m, start=start, lanes=WARP, most=self.most, steps=steps, along=along - 1,
+            whole=0 if self._transposed(m) else along,
+        )  # fmt: skip
 
     def _transposed(self, m: str) -> bool:
         return self.spec.transposed["ab".index(m)]
@@ -323,14 +342,15 @@ def _cleared(places: list[int]) -> list[str]:
 
 
 class TilesFunction(ProductFunction):
-    """That of integers, and of few columns."""
+    """That of integers, of few columns, and of a sparse A."""
 
     def text(self, name: str, called: str) -> str:
         """Lay out the fragments of each tile as `mma` takes them."""
         (a, b), d = self.stored, self.registers // self.tiles
         fill = self._fill("%held", [BYTES * n for n in range(a)])
+        further = len(self.spec.product.further)
         return BY_TILES.substitute(
-            name=name, tile=called, work=STEP * (a + b + d), found=BYTES * self.registers, held=BYTES * a, lanes=WARP,
+            name=name, tile=called, work=STEP * (a + b + d + further), found=BYTES * self.registers, held=BYTES * a, lanes=WARP,
             fields="\n".join(self._fields()), enabled_at=self.of_b + STEP, fill_a="\n".join(fill), d_step=STEP * d,
             f_step=BYTES * d, prepare="\n".join(self._prepare(a, b, d)), across=self._rows("b", "%j", "%across"),
             keep="\n".join(_kept(d)), tiles=self.tiles, bytes=BYTES, step=STEP, registers=self.registers,
@@ -344,6 +364,8 @@ class TilesFunction(ProductFunction):
         for n in range(d):
             slot = STEP * (a + b + n)
             lines += _moved("%room", f"%d.{n}", "%work", str(slot), first="%d.first", offset=STEP * n, guarded=True)
+        if self.spec.product.sparsity is not None:  # the metadata are behind the predicate
+            lines += _moved("%room", str(self.of_b + 2 * STEP), "%work", str(STEP * (a + b + d)))
         return lines
 
 
