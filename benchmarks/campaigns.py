@@ -165,7 +165,7 @@ def range_seconds(workers: int, width: int, most: int = 20_000) -> tuple[list[fl
     kernel, out = load(MANDELBROT).kernel(), np.zeros(width * width, np.uint32)
     args = [out, width, np.float32(3 / width), most]
     with (
-        mock.patch.object(spreading, "runner", lambda work, _, __: Timed(work, 1, PATIENCE)),
+        mock.patch.object(spreading, "runner", lambda work, _, __, ___: Timed(work, 1, PATIENCE)),
         mock.patch.dict(os.environ, {"PTXVM_THREADS": "1"}),
     ):
         for _ in range(2):  # the first one compiles

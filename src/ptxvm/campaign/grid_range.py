@@ -13,6 +13,7 @@ from ptxvm.api import Module, load
 from ptxvm.campaign.byte_sets import ByteSet
 from ptxvm.campaign.case import outcome
 from ptxvm.campaign.outcome import Job, Outcome
+from ptxvm.campaign.own_slices import Slice
 from ptxvm.campaign.page_server import PageAddress, RemotePages
 from ptxvm.campaign.shared_file import Placed, SharedFile, Stored
 from ptxvm.dataclass import dataclass
@@ -85,7 +86,8 @@ class RangeWorkload:
     without one, for other machines, they are sent: the paged ones in parts, by the process at the address `pages`.  Their
     addresses are `shifts` bytes beyond multiples of `backing.LINE`.  The grid has a number, and all of its ranges have it.  A
     range runs on so many `threads`, by default as many as the process may use.  Where it runs in the process that joins the
-    results, what it wrote `stays` where it is.
+    results, what it wrote `stays` where it is.  Of arrays with `slices` each CTA writes all of its own: none is recorded.  The
+    arrays with numbers in `direct` are those of the launch themselves.
     """
 
     text: str
@@ -102,11 +104,19 @@ class RangeWorkload:
     pages: PageAddress | None = None
     threads: int | None = None
     stays: bool = False
+    slices: Mapping[int, Slice] = field(default_factory=dict)
+    direct: frozenset[int] = frozenset()
 
     @property
     def recorded(self) -> list[int]:
         """The numbers of the arrays that are recorded."""
-        return [n for n, each in enumerate(self.args) if n in self.written and size_of(each)]
+        unrecorded = self.slices.keys() | self.direct
+        return [n for n, each in enumerate(self.args) if n in self.written - unrecorded and size_of(each)]
+
+    @property
+    def area(self) -> int:
+        """The bytes that a range may leave in the file: those of its recording, then all of its slices."""
+        return self.recording().size + sum(size_of(self.args[n]) for n in self.slices)
 
     def recording(self) -> Recording:
         """A recording of these arrays."""
@@ -143,10 +153,27 @@ class RangeWorkload:
             else:
                 found.stored[n] = where, self.file.write(number, recording.starts[at], values)
             found.read[n] = touched(recording.read(at))
+        self._leave_slices(found, number, args, recording.size)
         recording.forget_maps()
         found.others = tuple(str(each) for each in engine.changed)
         if engine.changed:
             loaded.cache_clear()  # its variables are not what they were
+
+    def _leave_slices(self, found: RangeAccesses, number: int, args: Sequence[object], offset: int) -> None:
+        """Tell of the slices of a range, which it has written whole; in the file they are from an offset on."""
+        ctas = self.ranges[number]
+        for n, each in self.slices.items():
+            own = args[n]
+            if n in self.direct or not isinstance(own, np.ndarray) or found.result is None:
+                continue
+            edges = np.clip([each.first + each.step * ctas.start, each.first + each.step * ctas.stop], 0, own.nbytes)
+            where = ByteSet(own.nbytes, edges.reshape(1, 2))
+            values = where.taken(own.reshape(-1).view(np.uint8))
+            if self.file is None:
+                found.written[n] = Joinable(where, values)
+            else:
+                found.stored[n] = where, self.file.write(number, offset, values)
+            offset += own.nbytes
 
     @property
     def _remote(self) -> dict[int, PagedArray]:
@@ -157,7 +184,7 @@ class RangeWorkload:
     def _own(self, number: int, value: object, recording: Recording, slot: int | None) -> object:
         """The range's own copy of an argument, in a recording; without a slot it is one that shall not be written."""
         if slot is None:
-            return self._protected_copy(number, value)
+            return self._unrecorded(number, value)
         held = recording.array(slot)
         if isinstance(value, Blank):
             recording.expect_output(slot)
@@ -170,6 +197,14 @@ class RangeWorkload:
         if not isinstance(value, Placed | Paged | Neutral | Blank | np.ndarray):
             raise Crash(f"argument {value} is no array, and is recorded")
         return held.view(value.dtype).reshape(value.shape)
+
+    def _unrecorded(self, number: int, value: object) -> object:
+        """An argument that is not recorded: an array of the launch itself, one with slices, or what shall not be written."""
+        if number in self.direct:
+            return value
+        if number in self.slices and isinstance(value, Blank):
+            return backing.congruent(size_of(value), self.shifts[number]).view(value.dtype).reshape(value.shape)
+        return self._protected_copy(number, value)
 
     def _protected_copy(self, number: int, value: object) -> object:
         """An argument that shall not be written."""

@@ -81,6 +81,13 @@ class SharedFile:
         pages = mmap.mmap(self.descriptor, where.offset + where.size - first, mmap.MAP_SHARED, mmap.PROT_READ, offset=first)
         return np.frombuffer(pages, np.uint8)[where.offset - first :]
 
+    def forget(self, where: Stored) -> None:
+        """Give the memory of such bytes back; they are not read again."""
+        first, end = -(-where.offset // UNIT) * UNIT, (where.offset + where.size) // UNIT * UNIT
+        if hasattr(mmap, "MADV_REMOVE") and first < end:
+            with mmap.mmap(self.descriptor, end - first, mmap.MAP_SHARED, offset=first) as pages:
+                pages.madvise(mmap.MADV_REMOVE)
+
 
 @contextmanager
 def shared(arrays: Sequence[Array], area: int, ranges: int) -> Iterator[tuple[SharedFile, list[Placed]]]:

@@ -6,16 +6,20 @@ That is right where no CTA depends on another.  `obstacle` looks at the instruct
 bytes each range has read and written.  Where two ranges wrote a byte differently, or one read what another wrote,
 that is a race: it is a finding, and nothing is joined.  Arrays that the kernel only reduces into begin with the neutral
 element in each range, and the partial results are joined by the operation.  What cannot be cut runs whole, in this process.
+
+Where all arrays that a kernel writes are only written, each CTA to a slice of its own (`own_slices`), no two ranges can race:
+this process writes to the arrays themselves, and those of which each CTA writes its whole slice are not recorded.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
@@ -28,8 +32,9 @@ from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.grid_range import Blank, Joinable, Neutral, Paged, RangeAccesses, RangeWorkload, element, neutral
 from ptxvm.campaign.obstacles import obstacle, reduced
 from ptxvm.campaign.outcome import Job
+from ptxvm.campaign.own_slices import Slice, own_slices
 from ptxvm.campaign.page_server import PageServer, address_towards, reaches
-from ptxvm.campaign.shared_file import shared
+from ptxvm.campaign.shared_file import SharedFile, shared
 from ptxvm.campaign.work_sharing import WorkSharing
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash, Fault
@@ -40,7 +45,7 @@ from ptxvm.machine.device import allocation_at
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.environment import LAUNCHES
 from ptxvm.machine.events import Finding
-from ptxvm.machine.launch import launch_shape
+from ptxvm.machine.launch import LaunchShape, launch_shape
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
 
@@ -48,8 +53,10 @@ PATIENCE = CaseLimits(1e6)  # a grid takes as long as it takes
 SHARE = 2  # a range is this part of what would be a worker's own of the CTAs that are left ...
 LAST = 32  # ... down to this part of the whole ...
 FEW = 256  # ... and to so many CTAs
+PIECE = 1 << 24  # bytes that a range writes of arrays that are not recorded: its memory is soon used again
 LARGE = 1 << 20  # bytes of an array, of which a cluster is sent pages
 NOBODY, SEVERAL = -1, -2
+NO_ARRAYS: Mapping[int, object] = MappingProxyType({})
 
 
 log = logging.getLogger("ptxvm.campaign")
@@ -78,16 +85,17 @@ def spread(
 
     `workers` is the number of processes, of which this one is the first, by default one for each core.  `scheduler` is the
     address of Dask's, or a client of it.  The other arguments are those of `Kernel.launch`.  Where two ranges race,
-    `result.findings` says where, and the arrays stay as they were.  A fault is that of the first CTAs that have one.  What
-    cannot be cut runs whole in this process, and `reason` says why.
+    `result.findings` says where, and the arrays stay as they were.  A fault is that of the first CTAs that have one; what
+    others have written may stay, as in a launch.  What cannot be cut runs whole in this process, and `reason` says why.
     """
     workers = os.cpu_count() or 1 if workers is None else options.count("workers", workers)
     shape = launch_shape(grid, block)
     arrays = [each.array if isinstance(each, DeviceArray) and each.memory is kernel.module.memory else each for each in args]
     reason = obstacle(kernel, arrays)
     if not reason:
-        cuts = cut(shape.ctas, workers)
-        found = run_ranges(kernel, (shape.grid, shape.block, shared), arrays, cuts, (workers, scheduler))
+        slices = slices_of(kernel, shape, arrays)
+        cuts = cut(shape.ctas, workers, PIECE // max(1, sum(each.step for each in slices.values())) if slices else shape.ctas)
+        found = run_ranges(kernel, (shape.grid, shape.block, shared), arrays, cuts, slices, (workers, scheduler))
         reason = next((each.doubt for each in found if each.doubt), "") or accessed_elsewhere(found)
         if not reason:
             return SpreadLaunch(joined(kernel, arrays, cuts, found), tuple(cuts))
@@ -110,12 +118,15 @@ def launch_on(
     return found.result
 
 
-def cut(ctas: int, workers: int) -> list[range]:
-    """The CTAs of a grid in ranges: large ones first, and ever smaller ones, so that all workers end at about the same time."""
+def cut(ctas: int, workers: int, most: int) -> list[range]:
+    """The CTAs of a grid in ranges: large ones first, and ever smaller ones, so that all workers end at about the same time.
+
+    None has more CTAs than `most`, unless that is less than a small range has.
+    """
     found, start = list[range](), 0
     least = min(max(FEW, ctas // (LAST * workers)), -(-ctas // (SHARE * workers)))
     while start < ctas:
-        size = min(max(least, (ctas - start) // (SHARE * workers)), ctas - start)
+        size = min(max(least, min((ctas - start) // (SHARE * workers), most)), ctas - start)
         found.append(range(start, start + size))
         start += size
     return found
@@ -126,7 +137,7 @@ def cut(ctas: int, workers: int) -> list[range]:
 
 def run_ranges(
     kernel: Kernel, how: tuple[tuple[int, int, int], tuple[int, int, int], int], args: Sequence[object], cuts: Sequence[range],
-    where: tuple[int, str | Client | None],
+    slices: Mapping[int, Slice], where: tuple[int, str | Client | None],
 ) -> list[RangeAccesses]:  # fmt: skip
     """Run all ranges; once more where a guess was wrong: an array that is not read after all, or is written."""
     program = kernel.module.programs[0]
@@ -139,12 +150,30 @@ def run_ranges(
     shifts = tuple(each.ctypes.data % backing.LINE if isinstance(each, np.ndarray) else 0 for each in args)
     changed = kernel.module.image.changed
     workload = RangeWorkload(
-        text, target, kernel.name, how, sent, shifts, tuple(cuts), frozenset(written), changed, next(LAUNCHES)
+        text, target, kernel.name, how, sent, shifts, tuple(cuts), frozenset(written), changed, next(LAUNCHES),
+        slices={n: each for n, each in slices.items() if each.whole},
     )  # fmt: skip
-    found = performed(workload, where)
+    found = performed(workload, where, {n: args[n] for n in slices})
     if any(each.misjudged or any(n in unread and ranges for n, ranges in each.read.items()) for each in found):
         writable = frozenset(n for n, each in enumerate(args) if isinstance(each, np.ndarray) and each.flags.writeable)
-        found = performed(replace(workload, args=whole, written=writable), where)
+        found = performed(replace(workload, args=whole, written=writable, slices={}), where)
+    return found
+
+
+def slices_of(kernel: Kernel, shape: LaunchShape, args: Sequence[object]) -> dict[int, Slice]:
+    """The slices of all arrays that a kernel writes, where it only writes them and no two CTAs the same byte; else none.
+
+    Nothing that is written beyond the end of such an array lies in another one.
+    """
+    found = own_slices(kernel.function, args, shape)
+    arrays = {n: each for n, each in enumerate(args) if isinstance(each, np.ndarray)}
+    spans = {n: (each.ctypes.data, each.ctypes.data + each.nbytes) for n, each in arrays.items()}
+    for n, each in found.items():
+        first = spans[n][0] + each.first
+        end = first + each.step * shape.ctas
+        apart = all(m == n or stop <= first or end <= start for m, (start, stop) in spans.items())
+        if not apart or not arrays[n].flags.c_contiguous or not arrays[n].flags.writeable:
+            return {}
     return found
 
 
@@ -163,17 +192,24 @@ OPERATIONS = {
 }  # fmt: skip
 
 
-def performed(workload: RangeWorkload, where: tuple[int, str | Client | None]) -> list[RangeAccesses]:
-    """What all ranges did, in their order; processes of this machine share the arrays in a file."""
+def performed(
+    workload: RangeWorkload, where: tuple[int, str | Client | None], direct: Mapping[int, object] = NO_ARRAYS
+) -> list[RangeAccesses]:
+    """What all ranges did, in their order; processes of this machine share the arrays in a file.
+
+    Of `direct` arrays, by their numbers, this process writes its slices to them themselves.
+    """
     workers, scheduler = where
     if scheduler is not None:
         with served(workload, scheduler) as sent:
-            return ranges(sent, workers, scheduler)
+            return ranges(sent, workers, scheduler, sent)
     arrays = {n: each for n, each in enumerate(workload.args) if isinstance(each, np.ndarray) and each.nbytes}
-    with shared(list(arrays.values()), workload.recording().size, len(workload.ranges)) as (file, placed):
+    with shared(list(arrays.values()), workload.area, len(workload.ranges)) as (file, placed):
         args = dict(enumerate(workload.args)) | dict(zip(arrays, placed, strict=True))
         threads = settings.threads() or max(1, processors() // workers)
-        found = ranges(replace(workload, args=tuple(args.values()), file=file, threads=threads), workers, None)
+        theirs = replace(workload, args=tuple(args.values()), file=file, threads=threads)
+        own = replace(theirs, args=tuple({**args, **direct}.values()), stays=True, direct=frozenset(direct))
+        found = ranges(theirs, workers, None, own)
         for each in found:
             each.written |= {n: Joinable(where, file.read(values)) for n, (where, values) in each.stored.items()}
         return found
@@ -197,22 +233,39 @@ def served(workload: RangeWorkload, scheduler: str | Client) -> Iterator[RangeWo
         yield replace(workload, args=args, pages=server.address)
 
 
-def ranges(workload: RangeWorkload, workers: int, scheduler: str | Client | None) -> list[RangeAccesses]:
-    """What all ranges did, in their order, as they tell it; processes of this machine stay for the next launch."""
+def ranges(workload: RangeWorkload, workers: int, scheduler: str | Client | None, own: RangeWorkload) -> list[RangeAccesses]:
+    """What all ranges did, in their order, as they tell it; processes of this machine stay for the next launch.
+
+    This process, if it is one of them, runs its `own` workload.
+    """
     accesses: dict[int, RangeAccesses] = {}
-    with runner(workload, min(workers, len(workload.ranges)), scheduler) as pool:
+    direct = {n: each for n, each in enumerate(own.args) if n in own.direct and isinstance(each, np.ndarray)}
+    with runner(workload, min(workers, len(workload.ranges)), scheduler, own) as pool:
         for done in pool.outcomes(Job(n) for n in range(len(workload.ranges))):
             for each in done:
                 if not isinstance(each.outcome.value, RangeAccesses) or each.outcome.failed:
                     raise Crash(f"CTAs {workload.ranges[each.number]}: {each.outcome.message}")
                 accesses[each.number] = each.outcome.value
+                take_slices(each.outcome.value, direct, own.file)
     return [accesses[n] for n in sorted(accesses)]
 
 
-def runner(workload: RangeWorkload, processes: int, scheduler: str | Client | None) -> WorkSharing | Cluster:
+def take_slices(found: RangeAccesses, direct: Mapping[int, Array], file: SharedFile | None) -> None:
+    """Write what a range of another process wrote to arrays of which each CTA has its own slice, as soon as it has ended."""
+    if file is None:
+        return
+    for n in found.stored.keys() & direct.keys():
+        where, values = found.stored.pop(n)
+        _write(direct[n], [Joinable(where, file.read(values))])
+        file.forget(values)
+
+
+def runner(
+    workload: RangeWorkload, processes: int, scheduler: str | Client | None, own: RangeWorkload
+) -> WorkSharing | Cluster:
     """What runs the ranges: processes of this machine, or a cluster."""
     if scheduler is None:
-        return WorkSharing(workload, processes, PATIENCE, replace(workload, stays=True))
+        return WorkSharing(workload, processes, PATIENCE, own)
     return Cluster(workload, scheduler, PATIENCE, keep=True)
 
 

@@ -32,7 +32,7 @@ class WorkSharing(AbstractContextManager["WorkSharing"]):
         self.thread: Thread | None = None
 
     def outcomes(self, jobs: Iterable[Job]) -> Iterator[list[Done]]:
-        """Run jobs; those of other processes are given when this one has no more."""
+        """Run jobs; those of other processes are given between those of this one, as they end."""
         waiting = OneByOne(jobs)
         found: list[list[Done]] = []
         errors: list[BaseException] = []
@@ -48,6 +48,8 @@ class WorkSharing(AbstractContextManager["WorkSharing"]):
             self.thread.start()
         for job in waiting:
             yield [Done(job, self.workload.run(job), 1)]
+            while found:
+                yield found.pop(0)
         while self.thread is not None and self.thread.is_alive():
             self.thread.join(MOMENT)
         for each in errors:

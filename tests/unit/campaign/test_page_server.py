@@ -94,9 +94,9 @@ def test_a_cluster_is_sent_the_pages_that_are_touched(monkeypatch: pytest.Monkey
             super().__init__(*args)  # type: ignore[arg-type]
             servers.append(self)
 
-    def ranges(workload: RangeWorkload, workers: int, scheduler: str | None) -> list[RangeAccesses]:
+    def ranges(workload: RangeWorkload, workers: int, scheduler: str | None, own: RangeWorkload) -> list[RangeAccesses]:
         works.append(pickle.dumps(workload))
-        return run(workload, workers, scheduler)
+        return run(workload, workers, scheduler, own)
 
     run = spread.ranges
     monkeypatch.setattr(spread, "PageServer", Counted)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxvm.campaign.shared_file import shared
+from ptxvm.campaign.shared_file import Stored, shared
 from ptxvm.engine.jit.run.recording import Recording, backed
 from ptxvm.machine.backing import LINE
 
@@ -40,6 +40,20 @@ def test_the_bytes_of_each_range_are_apart() -> None:
     with shared([np.arange(10)], 2 * PAGE, 3) as (file, (where,)):
         stored = [file.write(k, 5, np.full(k * PAGE, k, np.uint8)) for k in range(3)]
         assert [file.read(each).tolist() for each in stored] == [[k] * (k * PAGE) for k in range(3)]
+        assert file.read_only(where).tolist() == list(range(10))
+
+
+def test_memory_that_is_not_read_again_is_given_back() -> None:
+    """Only whole pages of it: what is beside stays."""
+    with shared([np.arange(10)], 4 * PAGE, 2) as (file, (where,)):
+        first, second = (file.write(k, 5, np.full(4 * PAGE - 5, 1, np.uint8)) for k in range(2))
+        before = os.fstat(file.descriptor).st_blocks
+        file.forget(first)
+        assert os.fstat(file.descriptor).st_blocks < before
+        assert file.read(first).tolist() == [1] * (PAGE - 5) + [0] * (3 * PAGE)
+        assert file.read(second).tolist() == [1] * (4 * PAGE - 5)
+        file.forget(Stored(second.offset, 9))
+        assert file.read(second).tolist() == [1] * (4 * PAGE - 5)
         assert file.read_only(where).tolist() == list(range(10))
 
 

@@ -9,13 +9,17 @@ from struct import pack
 
 import numpy as np
 import pytest
+from this_process import InThisProcess
 
 import ptxvm
 from ptxvm.campaign import spread as module
 from ptxvm.campaign.obstacles import obstacle
+from ptxvm.campaign.own_slices import Slice
 from ptxvm.campaign.shared_file import SharedFile
+from ptxvm.campaign.work_sharing import WorkSharing
 from ptxvm.campaign.worker_process import KEPT, close_kept
 from ptxvm.engine.interception import intercepted
+from ptxvm.machine.launch import launch_shape
 
 SAXPY = Path(__file__).parents[3] / "examples" / "saxpy.ptx"
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -179,12 +183,16 @@ def test_a_part_of_a_large_array() -> None:
 @pytest.mark.parametrize("workers", [1, 2, 7])
 def test_ranges_are_ever_smaller(ctas: int, workers: int) -> None:
     """Each CTA is in one range; the last ranges are small, and there are few of them."""
-    found = module.cut(ctas, workers)
+    found = module.cut(ctas, workers, ctas)
     assert [n for each in found for n in each] == list(range(ctas))
     sizes = [len(each) for each in found]
     assert sizes == sorted(sizes, reverse=True)
     assert min(2 * workers, ctas) - 1 <= len(found) <= 12 * workers + 8
     assert sizes[-1] <= max(module.FEW, ctas // (module.LAST * workers))
+
+
+def test_no_range_is_larger_than_what_it_may_have() -> None:
+    assert [len(each) for each in module.cut(10_000, 1, 1_000)] == [1_000] * 9 + [500, 312, 188]
 
 
 @pytest.mark.parametrize("line", [
@@ -200,7 +208,7 @@ def test_a_grid_that_reads_a_texture_runs_whole(line: str) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_the_fault_of_the_first_cta_is_raised_and_nothing_is_written() -> None:
+def test_the_fault_of_the_first_cta_is_raised() -> None:
     """Elements from 33 on are past the end."""
     with pytest.raises(ptxvm.Fault, match="out-of-bounds") as caught:
         spread("st.global.u32 [%p1+128], %r0;", 65)
@@ -356,3 +364,86 @@ def test_ctas_that_write_the_same_are_joined_whatever_range_they_are_in() -> Non
     found, array = spread("st.global.u32 [%p0], 9;")
     assert (found.reason, len(found.ranges), found.result.findings) == ("", 4, [])
     assert array.tolist() == [9, *range(1, 64)]
+
+
+SLICES = """
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)
+{{
+    .reg .u64 %p<6>; .reg .u32 %r<6>; .reg .pred %q;
+    ld.param.u64 %p0, [a]; ld.param.u64 %p1, [b]; ld.param.u32 %r4, [n];
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r0, %r1, %r2;
+    mul.wide.u32 %p2, %r3, 4; add.u64 %p3, %p0, %p2; add.u64 %p4, %p1, %p2;
+    ld.global.u32 %r5, [%p4]; setp.ge.u32 %q, %r3, %r4;
+    {}
+    st.global.u32 [%p3], %r5;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("guard", "left"), [("", 4096), ("@%q ret;", 1000)])
+def test_processes_write_slices_of_their_own(guard: str, left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Array b is copied to a, up to element n under a guard: then other processes record what they write."""
+    recorded = list[tuple[frozenset[int], list[int]]]()
+    monkeypatch.setattr(
+        module, "WorkSharing",
+        lambda theirs, processes, limits, own: (
+            recorded.append((own.direct, theirs.recorded)), WorkSharing(theirs, processes, limits, own)
+        )[1],
+    )  # fmt: skip
+    a, b = np.full(4096, 7, np.uint32), np.arange(4096, dtype=np.uint32)
+    found = ptxvm.spread(ptxvm.load(HEAD + SLICES.format(guard)).kernel(), 64, 64, [a, b, left], workers=2)
+    assert (found.reason, found.result.findings) == ("", [])
+    assert a.tolist() == [*range(left), *[7] * (4096 - left)]
+    assert recorded == [(frozenset([0]), [0] if guard else [])]
+
+
+@pytest.mark.parametrize(("guard", "left"), [("", 4096), ("@%q ret;", 1000)])
+def test_what_another_process_writes_comes_by_the_file(guard: str, left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ranges run as they would in another process; each of them is taken before the next one has begun."""
+    monkeypatch.setattr(module, "WorkSharing", lambda theirs, *_: InThisProcess(theirs))
+    a, b, seen, taken = np.full(4096, 7, np.uint32), np.arange(4096, dtype=np.uint32), list[int](), module.take_slices
+    monkeypatch.setattr(
+        module, "take_slices", lambda found, *more: (taken(found, *more), seen.append(int((a == b).sum())))
+    )  # fmt: skip
+    found = ptxvm.spread(ptxvm.load(HEAD + SLICES.format(guard)).kernel(), 64, 64, [a, b, left], workers=2)
+    assert a.tolist() == [*range(left), *[7] * (4096 - left)]
+    assert seen == [min(64 * each.stop, left) for each in found.ranges]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_worker_elsewhere_sends_its_slices() -> None:
+    """A worker of a cluster, which has no file of this process, does not record them either."""
+    a, b = np.full(4096, 7, np.uint32), np.arange(4096, dtype=np.uint32)
+    kernel = ptxvm.load(HEAD + SLICES.format("")).kernel()
+    found = ptxvm.spread(kernel, 64, 64, [a, b, 0], scheduler="tcp://nowhere:1")
+    assert len(found.ranges) > 1
+    assert a.tolist() == b.tolist()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_an_array_without_elements_has_no_slices_to_write() -> None:
+    a, b = np.zeros(0, np.uint32), np.arange(4096, dtype=np.uint32)
+    found = ptxvm.spread(ptxvm.load(HEAD + SLICES.format("@%q ret;")).kernel(), 64, 64, [a, b, 0], workers=2)
+    assert (found.reason, found.result.findings, len(found.ranges)) == ("", [], 4)
+
+
+def test_arrays_that_cannot_be_written_directly_are_recorded() -> None:
+    """One that is not contiguous; one whose slices go on into another array; one that cannot be written."""
+    kernel, both = ptxvm.load(HEAD + SLICES.format("@%q ret;")).kernel(), np.zeros(8192, np.uint32)
+    shape = launch_shape(64, 64)
+    assert module.slices_of(kernel, shape, [both[:4096], both[4096:], 9]) == {0: Slice(0, 256, whole=False)}
+    assert module.slices_of(kernel, shape, [both[:4095], both[4095:], 9]) == {}
+    assert module.slices_of(kernel, shape, [np.zeros(8192, np.uint32)[::2], both, 9]) == {}
+    fixed = np.zeros(4096, np.uint32)
+    fixed.flags.writeable = False
+    assert module.slices_of(kernel, shape, [fixed, both, 9]) == {}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_fault_in_a_slice_is_that_of_a_launch(workers: int) -> None:
+    """The array that is read ends before the last CTA."""
+    a, b = np.zeros(4096, np.uint32), np.zeros(4032, np.uint32)
+    with pytest.raises(ptxvm.Fault, match="out-of-bounds") as caught:
+        ptxvm.spread(ptxvm.load(HEAD + SLICES.format("")).kernel(), 64, 64, [a, b, 0], workers=workers)
+    assert caught.value.place.cta == (63, 0, 0)
