@@ -6,6 +6,7 @@ distribution, whose folder `PTXVM_PYODIDE` names, the same is tested with Python
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import json
@@ -35,15 +36,33 @@ export async function loadPyodide() {
 """
 
 
+HELD = {"check": threading.Event(), "run": threading.Event()}
+"""Python answers these methods when they are set; other tests have them set."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_held():
+    """All answers come at once, and what a test has held is let go in the end."""
+    for each in HELD.values():
+        each.set()
+    yield
+    for each in HELD.values():
+        each.set()
+
+
 class Files(http.server.SimpleHTTPRequestHandler):
     """Serves a folder, and answers as Python in the browser would."""
 
     def do_POST(self):
-        found = answer(self.rfile.read(int(self.headers["Content-Length"])).decode()).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(found)))
-        self.end_headers()
-        self.wfile.write(found)
+        request = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        if (held := HELD.get(json.loads(request)["method"])) is not None:
+            held.wait()
+        found = answer(request).encode()
+        with contextlib.suppress(ConnectionError):  # of a worker that has been ended
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(found)))
+            self.end_headers()
+            self.wfile.write(found)
 
     def log_message(self, *_):
         pass
@@ -81,11 +100,13 @@ def visit(browser):
     servers = []
     context = browser.new_context()
 
-    def visited(folder):
+    def visited(folder, *, clock=False):
         serving = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=str(folder)))
         threading.Thread(target=serving.serve_forever).start()
         servers.append(serving)
         page = context.new_page()
+        if clock:
+            page.clock.install()
         page.goto(f"http://127.0.0.1:{serving.server_port}/")
         return page
 
@@ -141,6 +162,38 @@ def test_a_worker_that_is_stopped_is_replaced(visit, site, stand_in):
     page.wait_for_selector("#stop", state="hidden")
     page.fill("#code", DOUBLE)
     page.wait_for_selector("#fields label:has-text('data')")
+
+
+def test_a_check_takes_as_long_as_it_takes(visit, site, stand_in):
+    """The user does not wait for it; under load it took longer than an answer may, and the fields were missing."""
+    page = visit(site(stand_in), clock=True)
+    page.wait_for_selector("html[data-ready]")
+    HELD["check"].clear()
+    with page.expect_request("**/python"):
+        page.fill("#code", DOUBLE)
+    page.clock.fast_forward(61_000)
+    HELD["check"].set()
+    page.wait_for_selector("#fields label:has-text('data')")
+
+
+@pytest.mark.parametrize("end", ["time", "stop"])
+def test_what_waits_behind_a_run_that_is_ended_is_answered(visit, site, stand_in, end):
+    """A run takes longer than it may, or is stopped, while another text waits to be checked."""
+    page = visit(site(stand_in), clock=True)
+    page.wait_for_selector("html[data-ready]")
+    page.wait_for_selector("#fields input")
+    HELD["run"].clear()
+    with page.expect_request(lambda request: "run" in (request.post_data or "")):
+        page.click("#run")
+    page.fill("#code", DOUBLE)
+    page.clock.run_for(400)  # after which the text is checked
+    if end == "stop":
+        page.click("#stop")
+    page.clock.fast_forward(61_000)
+    page.wait_for_selector("#fields label:has-text('data')")
+    said = {"time": "limit: it took more than 60 seconds, and was ended", "stop": "Stopped."}
+    assert page.inner_text("#status") == said[end]
+    page.wait_for_selector("#stop", state="hidden")
 
 
 def test_a_file_that_is_not_the_pinned_one_is_not_run(visit, site, stand_in):

@@ -51,57 +51,74 @@ class ServerBackend {
   }
 }
 
-const PATIENCE = 60; // seconds that an answer may take once Python is there
+const PATIENCE = 60; // seconds that Python may take for an answer that the user waits for
 
-/** Asks Python in a worker; one that takes too long is ended, and another one started. */
+/** Asks Python in a worker; one that takes too long is ended, and another one started, which answers all that is left. */
 class WorkerBackend {
   constructor(configuration, progress) {
     this.configuration = configuration;
     this.progress = progress;
+    this.waiting = new Map(); // requests in their order: Python is at the first of them
+    this.number = 0;
     this.start();
   }
 
   start() {
-    this.waiting = new Map();
-    this.number = 0;
-    this.ready = new Promise((resolve) => (this.started = resolve));
+    this.loaded = false;
     this.worker = new Worker("worker.js", { type: "module" });
     this.worker.addEventListener("message", ({ data }) => this.receive(data));
     this.worker.addEventListener("error", (event) =>
       this.end({ kind: "crash", message: event.message || "the worker has died" }),
     );
     this.worker.postMessage({ configuration: this.configuration });
+    for (const [number, { request }] of this.waiting) this.worker.postMessage({ number, request });
+    this.watch();
   }
 
   receive({ number, answer, progress }) {
     if (progress !== undefined) {
-      if (!progress) this.started();
-      return this.progress(progress);
+      this.loaded ||= !progress;
+      this.progress?.(progress);
+    } else {
+      const { resolve } = this.waiting.get(number);
+      this.waiting.delete(number);
+      resolve(JSON.parse(answer));
     }
-    const { resolve } = this.waiting.get(number);
-    this.waiting.delete(number);
-    resolve(JSON.parse(answer));
+    this.watch();
   }
 
-  ask(method, params) {
+  ask(method, params, awaited) {
     const number = ++this.number;
     const request = JSON.stringify({ method, params });
-    const answered = new Promise((resolve) => this.waiting.set(number, { resolve }));
+    const answered = new Promise((resolve) => this.waiting.set(number, { request, awaited, resolve }));
     this.worker.postMessage({ number, request });
-    const [worker, limit] = [this.worker, { kind: "limit", message: `it took more than ${PATIENCE} seconds, and was ended` }];
-    const waits = this.ready.then(() =>
-      setTimeout(() => this.worker === worker && this.waiting.has(number) && this.end(limit), PATIENCE * 1000),
-    );
-    return answered.finally(() => void waits.then(clearTimeout)).then(result);
+    this.watch();
+    return answered.then(result);
+  }
+
+  /** Measure the time of the request that Python is at.  One that the user does not wait for takes as long as it takes. */
+  watch() {
+    const [number, first] = this.waiting.entries().next().value ?? [];
+    const watched = this.loaded && first?.awaited ? number : undefined;
+    if (watched === this.watched) return;
+    clearTimeout(this.timer);
+    this.watched = watched;
+    const limit = { kind: "limit", message: `it took more than ${PATIENCE} seconds, and was ended` };
+    if (watched !== undefined) this.timer = setTimeout(() => this.end(limit), PATIENCE * 1000);
   }
 
   stop() {
-    this.end({ kind: "stopped", message: "Stopped." });
+    this.end({ kind: "stopped", message: "Stopped." }, this.waiting.size);
   }
 
-  end(error) {
+  /** End the worker: the first requests have an error, by default the one that it is at; the others are asked again. */
+  end(error, count = 1) {
     this.worker.terminate();
-    for (const { resolve } of this.waiting.values()) resolve({ error });
+    this.progress = null; // of another start nothing is said: why it was needed stands there
+    for (const [number, { resolve }] of [...this.waiting].slice(0, count)) {
+      this.waiting.delete(number);
+      resolve({ error });
+    }
     this.start();
   }
 }

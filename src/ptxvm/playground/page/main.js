@@ -53,22 +53,33 @@ let awaited = 0; // requests that the user waits for, and may stop
 
 /** Ask the backend; says what goes wrong, and then gives null.  With `doing`, which is said meanwhile, the user may stop it. */
 async function ask(method, params, doing) {
-  if (doing) {
-    awaited += 1;
-    at("stop").hidden = false;
-    say(doing);
-  }
+  if (doing) return during(doing, () => asked(method, params, doing));
+  return asked(method, params);
+}
+
+async function asked(method, params, doing) {
   try {
-    const found = await python.ask(method, params);
+    const found = await python.ask(method, params, Boolean(doing));
     if (doing) say("");
     return found;
   } catch (wrong) {
     if (!(wrong instanceof AnswerError)) throw wrong;
-    if (doing || wrong.kind === "connection")
+    if (wrong.kind === "stopped" && !doing) return asked(method, params); // the user has stopped something else
+    if (doing || ["connection", "limit"].includes(wrong.kind))
       say(["request", "stopped"].includes(wrong.kind) ? wrong.message : `${wrong.kind}: ${wrong.message}`);
     return null;
+  }
+}
+
+/** Do something that the user waits for, and may stop. */
+async function during(doing, work) {
+  awaited += 1;
+  at("stop").hidden = false;
+  say(doing);
+  try {
+    return await work();
   } finally {
-    if (doing) at("stop").hidden = --awaited === 0;
+    at("stop").hidden = --awaited === 0;
   }
 }
 
@@ -170,7 +181,8 @@ async function run(event) {
 /** Launch the kernel in some way; null where that failed, or another launch has begun since. */
 async function start(method, more, doing) {
   const turn = ++launches;
-  if (state.source !== checked) await check(); // a text that was pasted just now has its own fields
+  if (state.source !== checked) await during("Checking …", check); // a text that was pasted just now has its own fields
+  if (turn !== launches) return null;
   const params = { ...launch(), ...more };
   launched = params.source;
   const done = await ask(method, params, doing);
@@ -220,7 +232,11 @@ tabs.addEventListener("open", () => {
 });
 
 at("launch").addEventListener("submit", run);
-at("stop").addEventListener("click", () => python.stop());
+at("stop").addEventListener("click", () => {
+  launches += 1; // what has not been launched yet is not launched
+  say("Stopped.");
+  python.stop();
+});
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(event);
   if (!["F9", "F10"].includes(event.key)) return;
