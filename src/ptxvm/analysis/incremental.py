@@ -51,8 +51,10 @@ _WORD = re.compile(r"[%$]?[A-Za-z_$][\w$]*", re.ASCII)
 _PLACE = re.compile(r"\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[^\n]*?(?:inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+))?(?=\s*$)",
                     re.ASCII | re.MULTILINE)  # fmt: skip
 _FUNCTION = re.compile(r"\.func\s*+(?:\([^(){};]*+\)\s*+)?([A-Za-z_$%][\w$]*+)(?P<dot>\.)?", re.ASCII)
-_LINKAGE = re.compile(r"\.(?:extern|visible|weak)\s+(?=\.func\b|[^.\s/])", re.ASCII)
-_REACHES_OUT = re.compile(r"\.(?:func|target|file|alias|extern|visible|weak)\b", re.ASCII)
+_LINKAGE = re.compile(
+    r"\.(?:extern|visible|weak)\s+(?=\.func\b|\.(?:f|fu|fun)?(?![\w$])|[^.\s/])", re.ASCII
+)  # `.func` is typed
+_REACHES_OUT = re.compile(r"\.(?:func|alias|extern|visible|weak)\b", re.ASCII)
 
 Key = tuple[object, ...]
 

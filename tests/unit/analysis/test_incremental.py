@@ -88,6 +88,7 @@ PIECES = [
     "/", '"\n', "mov.b64 {", "\n/ ", "\n.entry fourth() {", "{%r1, %r2}", "\n    {", "!", "\n'",
     ".loc 1 2 3, function_name $a, inlined_at 9 9 9\n", "L: .branchtargets END;", "brx.idx %r1, L;", ".alias a, b;", "\r\n",
     ".func f(", ".func (.reg .b32 %q", "\n.extern .shared", ".weak .func w(.param .b32 p);", "\n.reg .entry", ".align .func",
+    '.file 2 "b.cu"', ".target sm_90", ".target debug", ".weak .f", "\n.weak .",
 ]  # fmt: skip
 
 
@@ -126,13 +127,15 @@ def test_edits_are_checked_as_the_whole_module_is(session, rng):
 
 TYPED = {
     ".func f(": False, ".func f(.param .u32 x)": False, ".extern .func f": False, ".func": False, ".visible": False,
-    ".weak .func f();": False, ".func twice(": True, ".func f; call f;": True, ".visible .global .u32 v;": True,
+    ".weak .func f();": False, ".weak .": False, ".weak .fun": False, '.file 2 "b.cu"': False, ".target sm_90": False,
+    ".target sm_20, debug": False, ".weak .global .u32 v;": True,
+    ".func twice(": True, ".func f; call f;": True, ".visible .global .u32 v;": True,
 }  # fmt: skip
 """What is typed in the body of `first`, and is the whole module read for it?"""
 
 
 @pytest.mark.parametrize(("typed", "reads_all"), TYPED.items(), ids=TYPED)
-def test_a_function_that_is_begun_in_a_body_is_read_with_that_alone(typed, reads_all, monkeypatch):
+def test_what_belongs_to_a_module_and_is_typed_in_a_body_is_read_with_that_alone(typed, reads_all, monkeypatch):
     """Nothing else mentions `f`; another body declares and calls `twice`."""
     checker, text = IncrementalChecker(), TEXT.replace("    add.s32 %r2", f"    {typed}\n    add.s32 %r2")
     checker.check(Source(TEXT))
