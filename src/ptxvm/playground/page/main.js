@@ -234,6 +234,7 @@ tabs.addEventListener("open", () => {
 at("launch").addEventListener("submit", run);
 at("stop").addEventListener("click", () => {
   launches += 1; // what has not been launched yet is not launched
+  at("stop").hidden = true; // a check that goes on for the editor is nothing to wait for
   say("Stopped.");
   python.stop();
 });

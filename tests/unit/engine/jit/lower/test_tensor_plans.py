@@ -88,7 +88,7 @@ def test_matrices_in_tensor_memory_and_masks_of_lanes(rng, on_host, masks, engin
     times[36:40] = 1 if "%r1" in masks else 2
     assert (got[:, :32].view(np.float32) == times[:, None] * (a @ b.T)).all()
     if engine == "jit":
-        assert on_host["Multiply"] == (2 if "%r1" in masks else 1)
+        assert on_host["Multiply"] == 1  # the host makes the plan of the first product, compiled code multiplies again
 
 
 @pytest.mark.parametrize("engine", ENGINES)
