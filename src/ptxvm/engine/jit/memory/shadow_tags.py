@@ -1,11 +1,12 @@
 """Shadow memory of instrumented code: epoch and thread of the last write and read of each cell, for the race check.
 
 A cell is a few bytes of shared or global memory, no more than the smallest access of the kernel.  It has two tags of 32 bits,
-for its last write and for its reads: `epoch << 11 | thread`.  CTAs run one after the other.  An epoch ends at a barrier of all
-threads of a CTA, or with the CTA.  So accesses of one CTA in different epochs are ordered, and accesses of different CTAs
-never are.  An access is *suspicious* unless the tags show that it is ordered after the accesses that left them; then the
-kernel stops, and the exact checker runs it (`checks.prefilter`).  Tags are coarser than happens-before: collectives, and
-release and acquire, order nothing here.
+for its last write and for its reads: `epoch << 11 | thread`.  CTAs run one after the other, but where some wait for others.
+An epoch ends at a barrier of all threads of a CTA, or where another CTA runs.  So accesses of one CTA in different epochs are
+ordered, and accesses of different CTAs never are, unless threads tell each other of them (`told_order`).  An access is
+*suspicious* unless the tags show that it is ordered after the accesses that left them; then the kernel stops, and the exact
+checker runs it (`checks.prefilter`).  Tags are coarser than happens-before: collectives, and release and acquire, order
+nothing here.
 
 Where barriers are for some of the threads, each warp has an epoch of its own: `tag_order` and `cta_clocks`.
 

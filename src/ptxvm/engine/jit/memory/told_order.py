@@ -7,6 +7,10 @@ before this one, the host is asked: it finds from the notes what this thread kno
 A note has an address, or a mask of lanes; a time; a thread, or a warp; what happened; and when the CTA met last.  The notes
 begin behind a header, and behind them is a table, by times, of what the host has found: a stamp, and the warp whose accesses
 at that time a warp with this stamp knows.
+
+Where CTAs wait for each other, a tag of reads by several CTAs has a number in place of a time, that of a set of CTAs and of the
+times of their last reads.  Behind the table are words, by these numbers and then by times: the tag that takes the place of
+such a tag, or of one of a CTA at that time, when the CTA that runs now reads the cell, and the time for which that holds.
 """
 
 from __future__ import annotations
