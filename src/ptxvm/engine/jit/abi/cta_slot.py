@@ -12,8 +12,22 @@ A resident CTA has a slot if its kernel has spin loops, and all of its barriers 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ptxvm.engine.jit.abi.launch_record import offset
+
 VOTES = ("barriers", "ayes", "voters", "ayes_then", "voters_then")  # fields of the launch record, while the CTA runs
 KEPT, OPENED, ARRIVED, MET, STATES = 2, 7, 8, 10, 16  # offsets of words
+
+
+def copied(field: str, llvm: str, word: int, *, restored: bool) -> Iterator[str]:
+    """Lines that copy a field of the launch record from a word of the slot of a CTA, or to it."""
+    name = f"%{field}.{'restored' if restored else 'kept'}"
+    yield f"  {name}.slot = getelementptr i32, ptr %m, i64 {word}"
+    yield f"  {name}.field = getelementptr i8, ptr %ctx, i64 {offset(field)}"
+    source, target = (f"{name}.slot", f"{name}.field") if restored else (f"{name}.field", f"{name}.slot")
+    yield f"  {name} = load {llvm}, ptr {source}, align 4"
+    yield f"  store {llvm} {name}, ptr {target}, align 4"
 
 
 def size(warps: int) -> int:

@@ -35,7 +35,7 @@ FIELDS = [
 ]  # fmt: skip
 POINTERS = {
     "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock", "records",
-    "states", "cta_barriers", "saved", "stack_used", "windows", "left", "clocks", "register_masks", "first_masks", "copies",
+    "states", "cta_barriers", "saved", "stack_used", "windows", "left", "clocks", "register_masks", "copies",
     "row_tags", "told", "ask_order", "counters", "copy_plans", "tensor_cells", "tensor_products", "texture_plans",
     "surface_plans", "settle", "clock_gettime",
 }  # fmt: skip

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 RENUMBER = ctypes.CFUNCTYPE(None)
 ASK_ORDER = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_uint32, ctypes.c_uint32)
 LINE = 64  # bytes that the processor caches together
-LAST_WORD = (1 << 32) - 1
 WIDEST = 32  # bytes of the masks of several warps, which are loaded together
 
 
@@ -234,8 +233,8 @@ class ObservedCallbacks(Callbacks):
             places, open_ones = _words(cells, count, "uint64"), told.table.unknown(given, answer, warp)
             answer[:] = 0
             for n in open_ones.tolist():
-                tag, cell = int(given[n]), int(places[n])
-                place = self._place(cell) if MANY < tag & EPOCH - 1 < CROWD else None
+                tag = int(given[n])
+                place = self._place(int(places[n])) if MANY < tag & EPOCH - 1 < CROWD else None
                 answer[n] = told.unordered(tag, int(own[n]), warp, place, writes=writes)
         except Suspicious:
             self.record[AT["suspicion"]] = 1
@@ -247,7 +246,7 @@ class ObservedCallbacks(Callbacks):
         told.tell(warp)
         new: dict[tuple[int, int], int] = {}
         several = told.several(tags) & (found != 0)
-        made[several] = mine[several] & np.uint32(-EPOCH & LAST_WORD) | np.uint32(MANY)
+        made[several] = mine[several] & ~np.uint32(EPOCH - 1) | np.uint32(MANY)
         found[several] = 0
         for n in told.table.unknown(tags, found, warp).tolist():
             tag, own = int(tags[n]), int(mine[n])

@@ -185,11 +185,11 @@ class ToldOrder:
         key = frozenset(readers.items())
         number = self._numbers_of_readers.setdefault(key, len(self._readers))
         made = (self._grid + (number << SHIFT)) | CROWD
+        if made > LAST or number >= MOST_READERS:
+            raise Suspicious("too many CTAs read what others write")
         if number == len(self._readers):
             self._readers.append(readers)
-            self._joined_now[number : number + 1] = now << WORD | made
-        if made > LAST or len(self._readers) > MOST_READERS:
-            raise Suspicious("too many CTAs read what others write")
+            self._joined_now[number] = now << WORD | made
         return made
 
     def _strong_unordered(self, word: Word, thread: int, *, writes: bool) -> bool:
@@ -284,11 +284,7 @@ class ToldOrder:
 
     def _told_by(self, observed: list[Published]) -> Layers:
         """What the fence.sc of the grid before some writes know; the list keeps the last write of each chain."""
-        latest = {each.chain: each for each in observed}
-        for each in observed:
-            if each.place > latest[each.chain].place:
-                latest[each.chain] = each
-        observed[:] = latest.values()
+        observed[:] = {each.chain: each for each in sorted(observed, key=lambda each: each.place)}.values()
         for each in observed:
             if each.table is None:
                 each.table = Table(partial(self._of_fences, each), each)

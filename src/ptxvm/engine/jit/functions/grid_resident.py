@@ -69,12 +69,7 @@ def grid_function(kernel: KernelContext, name: str = BODY, on_fault: str = "good
 def _votes(*, restored: bool) -> Iterator[str]:
     """Lines that copy the votes of a CTA from its slot to the launch record, or back."""
     for n, field in enumerate(cta_slot.VOTES):
-        name = f"%{field}.{'restored' if restored else 'kept'}"
-        yield f"  {name}.slot = getelementptr i32, ptr %m, i64 {cta_slot.KEPT + n}"
-        yield f"  {name}.field = getelementptr i8, ptr %ctx, i64 {offset(field)}"
-        source, target = (f"{name}.slot", f"{name}.field") if restored else (f"{name}.field", f"{name}.slot")
-        yield f"  {name} = load i32, ptr {source}, align 4"
-        yield f"  store i32 {name}, ptr {target}, align 4"
+        yield from cta_slot.copied(field, "i32", cta_slot.KEPT + n, restored=restored)
 
 
 def _enter(kernel: KernelContext) -> Iterator[str]:

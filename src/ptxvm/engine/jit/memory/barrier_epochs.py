@@ -40,9 +40,9 @@ def cta_resumes(kernel: KernelContext) -> Iterator[str]:
     if not kernel.runs_beside:
         return
     yield from _masks_of_slot(kernel, "%s")
-    yield from _copied("arrived", "i64", cta_slot.ARRIVED, restored=True)
-    yield f"  %met.kept = getelementptr i32, ptr %m, i64 {cta_slot.MET}"
-    yield from told_order.resumes(kernel, "%met.kept")
+    yield from cta_slot.copied("arrived", "i64", cta_slot.ARRIVED, restored=True)
+    yield f"  %met.slot = getelementptr i32, ptr %m, i64 {cta_slot.MET}"
+    yield from told_order.resumes(kernel, "%met.slot")
 
 
 def cta_goes_on(kernel: KernelContext, passes: int) -> Iterator[str]:
@@ -60,18 +60,8 @@ def cta_goes_on(kernel: KernelContext, passes: int) -> Iterator[str]:
 def cta_waits(kernel: KernelContext) -> Iterator[str]:
     """Lines with which a CTA leaves its slot to itself, until others have run."""
     if kernel.runs_beside:
-        yield from _copied("arrived", "i64", cta_slot.ARRIVED, restored=False)
-        yield from _copied("met", "i32", cta_slot.MET, restored=False)
-
-
-def _copied(field: str, llvm: str, word: int, *, restored: bool) -> Iterator[str]:
-    """Lines that copy a field of the launch record from the slot of a CTA, or to it."""
-    name = f"%{field}.{'again' if restored else 'now'}"
-    yield f"  {name}.slot = getelementptr i32, ptr %m, i64 {word}"
-    yield f"  {name}.field = getelementptr i8, ptr %ctx, i64 {offset(field)}"
-    source, target = (f"{name}.slot", f"{name}.field") if restored else (f"{name}.field", f"{name}.slot")
-    yield f"  {name} = load {llvm}, ptr {source}, align 4"
-    yield f"  store {llvm} {name}, ptr {target}, align 4"
+        yield from cta_slot.copied("arrived", "i64", cta_slot.ARRIVED, restored=False)
+        yield from cta_slot.copied("met", "i32", cta_slot.MET, restored=False)
 
 
 def _masks_of_slot(kernel: KernelContext, slot: str) -> Iterator[str]:

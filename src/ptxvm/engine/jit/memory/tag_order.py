@@ -251,8 +251,7 @@ class FenceOrder(EpochOrder):
         if self.own:
             return of_cta
         one = code.emit(f"icmp ult {llvm} {self._difference(count, read, mine)}, {self.every(count, str(MANY))}")
-        before, crowd = self.of_another_cta(count, read), self._is_crowd(count, read)
-        crowd = self.both(count, crowd, self.of_the_grid(count, read))
+        before, crowd = self.of_another_cta(count, read), self.crowd(count, read)
         if self.kernel.runs_beside:
             of_others = self._either(count, self._either(count, self.both(count, another, one), before), crowd)
             return code.emit(f"select {bits} {of_others}, {llvm} {self._joined(count, read, mine, of_others)}, {llvm} {of_cta}")
@@ -288,29 +287,25 @@ class FenceOrder(EpochOrder):
         """The new tags of the reads that are `found`."""
         code, name = self.code, told_order.joined(self.code.unit, count)
         found = code.emit(f"zext {self.type(count, 'i1')} {found} to {self.type(count, 'i8')}")
-        vectors = [("i32", read), ("i32", mine), ("i8", found)]
-        arguments = [
-            (f"<{count} x {one}>", code.emit(f"bitcast {one} {each} to <1 x {one}>") if count == 1 else each)
-            for one, each in vectors
-        ]
+        arguments = self._vectors(count, ("i32", read), ("i32", mine), ("i8", found))
         made = code.call(f"<{count} x i32>", name, ("ptr", "%ctx"), *arguments, ("i32", self.kernel.warp_among), pure=False)
         return code.emit(f"extractelement <1 x i32> {made}, i64 0") if count == 1 else made
+
+    def _vectors(self, count: int, *values: tuple[str, str]) -> list[tuple[str, str]]:
+        """The arguments of a runtime function: vectors, where one cell is a scalar elsewhere."""
+        code = self.code
+        return [
+            (f"<{count} x {one}>", code.emit(f"bitcast {one} {each} to <1 x {one}>") if count == 1 else each)
+            for one, each in values
+        ]
 
     def _asked(self, count: int, tag: str, mine: str | None, found: str) -> str:
         """Which of the accesses that barriers leave open are unordered?"""
         code, byte = self.code, self.type(count, "i8")
         name = told_order.asked(code.unit, count)
         found = code.emit(f"zext {self.type(count, 'i1')} {found} to {byte}")
-        vectors = [
-            ("i32", tag),
-            ("i32", mine or self.every(count, self.many())),
-            ("i64", self._addresses(count)),
-            ("i8", found),
-        ]
-        arguments = [
-            (f"<{count} x {one}>", code.emit(f"bitcast {one} {each} to <1 x {one}>") if count == 1 else each)
-            for one, each in vectors
-        ]
+        mine = mine or self.every(count, self.many())
+        arguments = self._vectors(count, ("i32", tag), ("i32", mine), ("i64", self._addresses(count)), ("i8", found))
         left = code.call(f"<{count} x i8>", name, ("ptr", "%ctx"), *arguments, ("i32", self._caller()), pure=False)
         if count == 1:
             left = code.emit(f"extractelement <1 x i8> {left}, i64 0")
